@@ -1,0 +1,39 @@
+/* base/cidr.h - sets of IP networks: "10.0.0.0/8", "::1/128", a lone address, a named set. */
+#ifndef WEIR_BASE_CIDR_H
+#define WEIR_BASE_CIDR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "base/span.h"
+
+/* IPv4 networks are kept in IPv4-mapped form (::ffff:a.b.c.d, prefix + 96). */
+struct cidr {
+        uint8_t address[16];
+        unsigned prefix; /* bits, 0 to 128 */
+};
+
+struct cidr_set {
+        struct cidr *list; /* owned */
+        size_t count;
+};
+
+/* "192.0.2.0/24", "2001:db8::/32", or an address alone (all its bits). 0, or -EINVAL also where
+ * bits beyond the prefix are set. */
+int cidr_parse(struct span text, struct cidr *ret);
+
+/* Adds the networks of a named set: loopback, private, link-local (the metadata addresses
+ * included), multicast. 0, or -ENOENT when the name is none of these. */
+int cidr_set_add_named(struct cidr_set *set, struct span name);
+void cidr_set_add(struct cidr_set *set, const struct cidr *c);
+void cidr_set_copy(struct cidr_set *to, const struct cidr_set *from);
+void cidr_set_done(struct cidr_set *set);
+
+/* Is the address in one of the networks? An IPv4-mapped, IPv4-compatible, NAT64 (64:ff9b::/96) or
+ * 6to4 (2002::/16) IPv6 address counts as the IPv4 address that it carries as well. Families other
+ * than AF_INET and AF_INET6 are in no set. */
+bool cidr_set_contains(const struct cidr_set *set, const struct sockaddr *sa);
+
+#endif

@@ -1,0 +1,81 @@
+/* config/config.h - one checked, immutable snapshot of weir.yaml, and the faults found in a bad
+ * one. */
+#ifndef WEIR_CONFIG_CONFIG_H
+#define WEIR_CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/cidr.h"
+#include "base/span.h"
+#include "base/usec.h"
+#include "config/policy.h"
+
+enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
+
+struct config {
+        char **listen; /* "127.0.0.1:8080", "[::1]:8080", "unix:/path"; NULL-terminated */
+        unsigned workers;
+        usec_t shutdown_grace;
+        struct {
+                struct cidr_set allow;
+                usec_t header_timeout, idle_timeout;
+                size_t max_header, max_body; /* bytes */
+                unsigned max_connections;
+        } clients;
+        struct {
+                struct cidr_set deny, allow;
+                unsigned *connect_ports;
+                size_t connect_port_count;
+        } destinations;
+        struct {
+                enum log_level level;
+                enum log_format format;
+                char *file, *access, *series; /* "" off, "-" stderr or stdout */
+        } log;
+        bool annotate;
+        struct policy defaults;
+        struct policy *rules;
+        size_t rule_count;
+        /* private to config.c: the reference count, the arena or list of owned strings, the source
+         * tree */
+        struct config_private *private;
+};
+
+/* One fault: printed as FILE:LINE:COLUMN: KEY: TEXT. */
+struct config_fault {
+        unsigned line, column; /* from 1; 0 where the file could not be read at all */
+        char *text;
+};
+
+struct config_faults {
+        struct config_fault *list;
+        size_t count;
+};
+
+/*
+ * Reads and checks a file whole: every fault is reported, not the first alone.
+ *
+ * path      NULL: the built-in defaults, which never fail
+ * ret       filled on success; held by one reference
+ * faults    filled on failure (-EINVAL; or -errno of opening the file); free with
+ * config_faults_done
+ */
+int config_load(const char *path, struct config **ret, struct config_faults *faults);
+void config_faults_done(struct config_faults *faults);
+void config_faults_print(const struct config_faults *faults, const char *path, FILE *to);
+
+/* Snapshots are shared by threads: the count is atomic. */
+struct config *config_ref(struct config *c);
+void config_unref(struct config *c); /* NULL is fine */
+
+/* The policy of the first rule whose hosts match, else the defaults. `host` is lower-case ASCII,
+ * without port, without brackets. Borrowed from `c`. */
+const struct policy *config_policy(const struct config *c, struct span host);
+
+/* Prints the whole configuration in force as YAML that weir reads back to the same. */
+void config_show(const struct config *c, FILE *to);
+
+#endif

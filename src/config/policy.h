@@ -1,0 +1,29 @@
+/* config/policy.h - what a rule (or the defaults) says of the requests that it matches. */
+#ifndef WEIR_CONFIG_POLICY_H
+#define WEIR_CONFIG_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/usec.h"
+#include "core/governor.h"
+#include "core/retry.h"
+#include "core/scope_key.h"
+
+enum https_mode { HTTPS_TUNNEL, HTTPS_INTERCEPT, HTTPS_UPGRADE };
+
+struct policy {
+        const char *name;         /* the rule's, or "default" */
+        const char **hosts;       /* patterns: "host", "*.host", "*"; NULL-terminated */
+        struct scope_part *scope; /* in order */
+        size_t scope_count;
+        struct lane_policy lane; /* limit, breaker, queue.max */
+        usec_t queue_timeout;
+        struct retry_policy retry;
+        struct {
+                usec_t connect, first_byte, read, total;
+        } timeouts;
+        enum https_mode https;
+};
+
+#endif

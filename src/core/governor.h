@@ -1,0 +1,131 @@
+/* core/governor.h - the single owner of "how many right now": lanes, queues, tickets and their
+ * limiters. */
+#ifndef WEIR_CORE_GOVERNOR_H
+#define WEIR_CORE_GOVERNOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/heap.h"
+#include "base/list.h"
+#include "base/prng.h"
+#include "base/span.h"
+#include "base/usec.h"
+#include "core/answer_class.h"
+#include "core/limiter.h"
+
+struct governor;
+struct lane;
+
+/* What a rule says of its lanes. `generation` grows with each reload: a lane takes over the policy
+ * of the first ticket that carries a newer one. */
+struct lane_policy {
+        struct limiter_policy limit;
+        bool refuse_when_open; /* breaker.when_open: refuse */
+        unsigned queue_max;    /* tickets waiting; retries are admitted above it */
+        unsigned generation;
+};
+
+enum ticket_state {
+        TICKET_IDLE,     /* with its owner */
+        TICKET_SLEEPING, /* until `not_before` */
+        TICKET_QUEUED,   /* in its lane */
+        TICKET_READY,    /* decided; on its way to its worker (governor_take) */
+        TICKET_IN_FLIGHT /* granted and sent; holds a slot until governor_finish */
+};
+
+enum ticket_reply {
+        TICKET_GRANTED,
+        TICKET_WAITING,
+        TICKET_QUEUE_FULL,   /* queue.max tickets wait already */
+        TICKET_TOO_LONG,     /* cannot go before its deadline, or that has passed */
+        TICKET_CIRCUIT_OPEN, /* and breaker.when_open is refuse */
+        TICKET_CLOSING,      /* governor_close was called */
+};
+
+/* One request that wants to go. Lives in its owner; zeroed before first use. */
+struct ticket {
+        struct list link; /* in its client's queue, or in the list of ready tickets */
+        struct heap_node wake;
+        struct lane *lane;
+        struct lane_client *client;
+        usec_t arrived, deadline;
+        unsigned worker; /* free for the owner's shell: whose mailbox */
+        enum ticket_state state;
+        enum ticket_reply reply; /* valid from READY on */
+        usec_t wait; /* with a refusal: when trying again may help, from then; 0 unknown */
+        bool waited;
+        struct limiter_pass pass;
+};
+
+struct ticket_wish {
+        struct span key;                  /* scope key; copied */
+        struct span client;               /* who asks: turns go round between clients; copied */
+        const struct lane_policy *policy; /* borrowed for the call */
+        usec_t arrived;    /* first arrival of the request: a retry keeps it and so goes ahead */
+        usec_t not_before; /* 0, or the end of a retry's own wait */
+        usec_t deadline;   /* later than this it is refused with TICKET_TOO_LONG */
+        bool retry;        /* admitted although the queue is full */
+};
+
+/* One change of one limiter, for the series. */
+struct governor_change {
+        usec_t now;
+        const char *key; /* borrowed: valid during the callback */
+        enum limiter_event event;
+        struct limiter_view view;
+        size_t queued;
+};
+
+struct governor_config {
+        size_t max_lanes; /* beyond it the lane that has been idle longest is forgotten */
+        uint64_t seed;
+        void (*on_change)(void *arg, const struct governor_change *change); /* NULL: none */
+        void *arg;
+};
+
+struct governor_stats {
+        size_t lanes, sleeping, queued, in_flight, ready;
+};
+
+struct governor *governor_new(const struct governor_config *config);
+void governor_free(struct governor *g); /* no ticket may be left in it */
+
+/*
+ * Asks for `t` (IDLE) to go. GRANTED: it is IN_FLIGHT. WAITING: governor_take hands it over later.
+ * Anything else is a refusal: it stays IDLE, and t->wait tells when trying again may help.
+ */
+enum ticket_reply governor_ask(struct governor *g, struct ticket *t, const struct ticket_wish *wish,
+                               usec_t now);
+
+/* The head of the answer to `t` (IN_FLIGHT), and the wait that it named (0: none). Once for each
+ * grant; not at all where nothing can be learned (refused by the address guard, client gone). */
+void governor_answer(struct governor *g, struct ticket *t, enum answer_class class, usec_t wait,
+                     usec_t now);
+
+/* The attempt of `t` (IN_FLIGHT) is over: gives its slot back; it is IDLE then. */
+void governor_finish(struct governor *g, struct ticket *t, usec_t now);
+
+/* Takes `t` out from wherever it is, READY and IN_FLIGHT included; it is IDLE then. */
+void governor_cancel(struct governor *g, struct ticket *t, usec_t now);
+
+/* Does what has become due at `now`, and moves every READY ticket to the tail of `ret_ready`, where
+ * it stays READY until its owner calls governor_accept (or governor_cancel). */
+void governor_take(struct governor *g, usec_t now, struct list *ret_ready);
+
+/* The owner takes note of a READY ticket. GRANTED: it is IN_FLIGHT; a refusal: it is IDLE. */
+enum ticket_reply governor_accept(struct governor *g, struct ticket *t);
+
+/* The earliest moment at which governor_take has something to do; USEC_MAX: none by itself. */
+usec_t governor_next_wake(const struct governor *g);
+
+/* Refuses all that waits with TICKET_CLOSING, and whatever asks from now on. */
+void governor_close(struct governor *g, usec_t now);
+
+void governor_stats(const struct governor *g, struct governor_stats *ret_stats);
+
+/* Calls `each` for every lane. */
+void governor_look(const struct governor *g, usec_t now,
+                   void (*each)(void *arg, const struct governor_change *view), void *arg);
+
+#endif

@@ -1,0 +1,98 @@
+/* egress/upstream.h - one attempt at a request, made over libcurl and streamed back. */
+#ifndef WEIR_EGRESS_UPSTREAM_H
+#define WEIR_EGRESS_UPSTREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/cidr.h"
+#include "base/fields.h"
+#include "base/span.h"
+#include "base/usec.h"
+#include "core/retry.h"
+
+struct event_base;
+struct evbuffer;
+
+struct upstream; /* the connection pool of one worker; used by its thread alone */
+struct attempt;  /* one request on its way */
+
+/* Everything is borrowed until the attempt has ended, was cancelled or discarded, but for the
+ * fields and texts, which are copied by upstream_start. */
+struct upstream_request {
+        bool tls;
+        struct span host; /* name or address, without brackets */
+        unsigned port;
+        struct span method;
+        struct span target; /* path and query, byte for byte as the client sent them */
+        const struct fields
+            *fields;           /* to be sent in this order, with these spellings; nothing is added
+                                  but Content-Length where there is a body and no such field */
+        struct evbuffer *body; /* NULL: none; read, never drained, so that it can go again */
+        bool replayable; /* libcurl may send it again by itself when a reused connection was dead */
+        const struct cidr_set *deny, *allow; /* destinations by address; allow wins */
+        struct {
+                usec_t connect, first_byte, read; /* total is the caller's */
+        } timeouts;
+};
+
+struct upstream_answer {
+        int status;         /* the final one; 1xx are left out */
+        struct span reason; /* may be empty */
+        const struct fields *fields;
+};
+
+/* What went wrong, one row each in upstream_error.def: its RFC 9209 error type, the status that a
+ * client gets (502, 503, 504, 403) and the kind of failure for the retry policy. */
+enum upstream_error {
+        UPSTREAM_OK,
+#define ERROR(name, proxy_status_type, status, failure) UPSTREAM_##name,
+#include "egress/upstream_error.def"
+#undef ERROR
+};
+
+const char *upstream_error_type(enum upstream_error e); /* "connection_refused" … */
+int upstream_error_status(enum upstream_error e);
+enum retry_failure upstream_error_failure(enum upstream_error e);
+
+struct upstream_end {
+        enum upstream_error error;
+        const char *detail; /* one plain phrase for people, "" when OK; valid during the call */
+        usec_t name_lookup, connect, tls, first_byte,
+            total;        /* since the start; 0: did not happen */
+        bool reused;      /* an open connection was used */
+        char address[64]; /* "127.0.0.1:80" of the peer; "" when there was none */
+};
+
+enum upstream_flow { UPSTREAM_MORE, UPSTREAM_PAUSE };
+
+/* All are called on the worker's thread, never from within upstream_start. Each may call
+ * attempt_cancel or attempt_discard; after that no other is called. */
+struct upstream_handlers {
+        void (*on_head)(void *arg, const struct upstream_answer *answer);
+        /* Body bytes, decoded from chunks but not from content codings. PAUSE: they were not taken,
+         * and are offered again after attempt_resume. */
+        enum upstream_flow (*on_body)(void *arg, const void *data, size_t len);
+        /* Once, at the end; the attempt is gone when this returns. Without a head before it when
+         * error is not OK; with one when the body was cut short. */
+        void (*on_end)(void *arg, const struct upstream_end *end);
+};
+
+struct upstream *upstream_new(struct event_base *base);
+void upstream_free(
+    struct upstream *u); /* no attempt may be left; what is being drained is dropped */
+
+struct attempt *upstream_start(struct upstream *u, const struct upstream_request *request,
+                               const struct upstream_handlers *handlers, void *arg);
+
+void attempt_resume(struct attempt *a); /* after PAUSE; may call on_body before it returns */
+
+/* Ends it at once and closes its connection. No handler is called any more. */
+void attempt_cancel(struct attempt *a);
+
+/* The caller wants no more of it: the rest of the body is read and dropped so that the connection
+ * can be used again, up to 64 KiB and 2 s, else the connection is closed. No handler is called any
+ * more. */
+void attempt_discard(struct attempt *a);
+
+#endif
