@@ -22,7 +22,8 @@ struct lane;
 struct lane_policy {
         struct limiter_policy limit;
         bool refuse_when_open; /* breaker.when_open: refuse */
-        unsigned queue_max;    /* tickets waiting; retries are admitted above it */
+        unsigned queue_max; /* tickets waiting, asleep or queued; retries are admitted above it */
+        double retry_share; /* retries of failures, as a share of the requests admitted */
         unsigned generation;
 };
 
@@ -45,16 +46,18 @@ enum ticket_reply {
 
 /* One request that wants to go. Lives in its owner; zeroed before first use. */
 struct ticket {
-        struct list link; /* in its client's queue, or in the list of ready tickets */
-        struct heap_node wake;
-        struct lane *lane;
+        struct list link;        /* in its client's queue, or in the list of ready tickets */
+        struct heap_node wake;   /* asleep: by not_before; queued again: by arrived */
+        struct heap_node expiry; /* asleep or queued: by deadline */
+        struct lane *lane;       /* NULL when it is in none */
         struct lane_client *client;
         usec_t arrived, deadline;
-        unsigned worker; /* free for the owner's shell: whose mailbox */
+        usec_t queued_at; /* when it joined its client's queue */
+        unsigned worker;  /* free for the owner's shell: whose mailbox */
         enum ticket_state state;
         enum ticket_reply reply; /* valid from READY on */
         usec_t wait; /* with a refusal: when trying again may help, from then; 0 unknown */
-        bool waited;
+        bool waited; /* it was queued for some time before it was granted */
         struct limiter_pass pass;
 };
 
@@ -98,15 +101,23 @@ void governor_free(struct governor *g); /* no ticket may be left in it */
 enum ticket_reply governor_ask(struct governor *g, struct ticket *t, const struct ticket_wish *wish,
                                usec_t now);
 
-/* The head of the answer to `t` (IN_FLIGHT), and the wait that it named (0: none). Once for each
- * grant; not at all where nothing can be learned (refused by the address guard, client gone). */
+/* The head of the answer to `t` (IN_FLIGHT), and the wait that it named (0: none). At most once for
+ * each grant; not at all where nothing can be learned (refused by the address guard, client gone).
+ * Tickets that cannot go before their deadlines any more are refused here, not when those pass. */
 void governor_answer(struct governor *g, struct ticket *t, enum answer_class class, usec_t wait,
                      usec_t now);
+
+/* May `t` (IN_FLIGHT, so before governor_finish) be retried on the account of its lane's retry
+ * budget? True takes one retry off it. The budget grows with each ticket that is admitted and is no
+ * retry. */
+bool governor_withdraw_retry(struct governor *g, struct ticket *t);
 
 /* The attempt of `t` (IN_FLIGHT) is over: gives its slot back; it is IDLE then. */
 void governor_finish(struct governor *g, struct ticket *t, usec_t now);
 
-/* Takes `t` out from wherever it is, READY and IN_FLIGHT included; it is IDLE then. */
+/* Takes `t` out from wherever it is; it is IDLE then, as it may have been before. READY: also out
+ * of the list that governor_take put it into, which therefore wants the same lock as the governor,
+ * and a slot granted to it is given back. */
 void governor_cancel(struct governor *g, struct ticket *t, usec_t now);
 
 /* Does what has become due at `now`, and moves every READY ticket to the tail of `ret_ready`, where
@@ -116,7 +127,9 @@ void governor_take(struct governor *g, usec_t now, struct list *ret_ready);
 /* The owner takes note of a READY ticket. GRANTED: it is IN_FLIGHT; a refusal: it is IDLE. */
 enum ticket_reply governor_accept(struct governor *g, struct ticket *t);
 
-/* The earliest moment at which governor_take has something to do; USEC_MAX: none by itself. */
+/* The earliest moment at which governor_take has something to do: 0 while READY tickets wait to be
+ * taken, USEC_MAX when nothing will happen by itself. Right after governor_take( , now, ) it is
+ * later than `now`. */
 usec_t governor_next_wake(const struct governor *g);
 
 /* Refuses all that waits with TICKET_CLOSING, and whatever asks from now on. */
