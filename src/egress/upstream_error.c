@@ -1,0 +1,28 @@
+#include "egress/upstream.h"
+
+static const struct {
+        const char *type;
+        int status;
+        enum retry_failure failure;
+} rows[] = {
+    [UPSTREAM_OK] = {"", 0, RETRY_FAILURE_NONE},
+#define ERROR(name, type, status, failure) \
+        [UPSTREAM_##name] = {type, status, RETRY_FAILURE_##failure},
+#include "egress/upstream_error.def"
+#undef ERROR
+};
+
+const char *upstream_error_type(enum upstream_error e)
+{
+        return rows[e].type;
+}
+
+int upstream_error_status(enum upstream_error e)
+{
+        return rows[e].status;
+}
+
+enum retry_failure upstream_error_failure(enum upstream_error e)
+{
+        return rows[e].failure;
+}
