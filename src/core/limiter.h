@@ -31,7 +31,13 @@ struct limiter_policy {
 };
 
 /* What held a request back. */
-enum limiter_why { LIMITER_NOTHING, LIMITER_PACE, LIMITER_SLOT, LIMITER_HOLD };
+enum limiter_why {
+        LIMITER_NOTHING,
+        LIMITER_PACE,  /* the learned rate */
+        LIMITER_BOUND, /* max_rate or min_delay: nothing can be learned about the host */
+        LIMITER_SLOT,
+        LIMITER_HOLD
+};
 
 /* What the limiter remembers of a request that it let go; kept by the caller from go to finish. */
 struct limiter_pass {
@@ -48,57 +54,72 @@ struct limiter_pass {
 enum limiter_event {
         LIMITER_UNCHANGED,
         LIMITER_GREW,
-        LIMITER_CUT,
-        LIMITER_CLOSED,       /* a hold began or was lengthened */
+        LIMITER_CUT,    /* the rate or the concurrency; closed_until tells of a hold with it */
+        LIMITER_CLOSED, /* a hold began, or was lengthened by 100 ms or more */
         LIMITER_CIRCUIT_OPEN, /* breaker.trip refusals in a row */
         LIMITER_REOPENED,
 };
 
 /* A snapshot for people: series, API, predictions. */
 struct limiter_view {
-        double rate;         /* requests/s in force; 0 = not known yet or not used */
+        double
+            rate; /* requests/s in force, the operator's bounds included; 0 = not known or used */
         double refused_rate; /* R_max: requests/s that were refused last; 0 = none yet */
         double concurrency;  /* requests in flight allowed now */
         unsigned in_flight;
         usec_t closed_until; /* 0 when open */
-        bool circuit_open;
-        bool settled; /* past its first refusal: `rate` is a measured limit */
+        bool circuit_open;   /* and not half-open yet: nobody may go before closed_until */
+        bool settled;        /* past its first refusal: `rate` is a measured limit */
 };
 
 struct limiter; /* defined in core/limiter_state.h, embedded by the lane */
 
 void limiter_init(struct limiter *l, const struct limiter_policy *policy);
 
-/* Takes over changed bounds; what was learned stays, clamped to them. */
+/* Takes over changed bounds; what was learned stays, clamped to them. A change of the algorithm
+ * starts it anew; requests in flight and a hold stay. */
 void limiter_configure(struct limiter *l, const struct limiter_policy *policy);
 
 /*
  * May the next request go now?
  *
- * ret_wake  filled when the answer is no: the moment at which asking again makes sense, USEC_MAX
- * when only an answer or the end of a request can change it
- *
- * A scope whose hold has ended reopens here.
+ * ret_wake  filled when the answer is no: the moment at which asking again makes sense (an answer
+ * or the end of a request may bring it forward: ask again after each), USEC_MAX when only one of
+ * these can change it
  */
 bool limiter_may_go(struct limiter *l, usec_t now, usec_t *ret_wake);
 
-/* Sends one request: takes a slot and the next place in the pace. Only after limiter_may_go said
- * yes. limited   it was queued, and others are queued still */
-void limiter_go(struct limiter *l, bool limited, usec_t now, struct prng *prng,
-                struct limiter_pass *ret_pass);
+/*
+ * Sends one request: takes a slot and the next place in the pace. Only after limiter_may_go said
+ * yes.
+ *
+ * limited   it was queued, and others are queued still
+ *
+ * Returns LIMITER_REOPENED when a hold had ended by itself, else LIMITER_UNCHANGED.
+ */
+enum limiter_event limiter_go(struct limiter *l, bool limited, usec_t now, struct prng *prng,
+                              struct limiter_pass *ret_pass);
 
 /*
- * Learns from the head of an answer. Once for each pass.
+ * Learns from the head of an answer. Once for each pass, at most.
  *
- * wait      as named by the host (Retry-After), 0 where it named none or zero
+ * wait      as named by the host (Retry-After), 0 where it named none or zero; no more than
+ * max_hold is believed
+ *
+ * Success and blocked are accepted: they reopen a half-open scope and end a row of refusals. But
+ * nothing grows from a blocked one, which was not served. A failed one teaches nothing about the
+ * limit; as the probe of a half-open scope it doubles the back-off.
+ *
+ * Returns what is worth a record: LIMITER_GREW only for a change of the rate of 2 % or more since
+ * the last record, or of the concurrency.
  */
 enum limiter_event limiter_answer(struct limiter *l, struct limiter_pass *pass,
                                   enum answer_class class, usec_t wait, usec_t now,
                                   struct prng *prng);
 
-/* The request is over, answered or not: gives its slot back. A probe that ends unanswered leaves
- * the scope half-open for the next one. */
-void limiter_finish(struct limiter *l, struct limiter_pass *pass, usec_t now, struct prng *prng);
+/* The request is over, answered or not: gives its slot back. After a probe that ends without
+ * limiter_answer (its client went away) the next may go at once. */
+void limiter_finish(struct limiter *l, struct limiter_pass *pass);
 
 void limiter_look(const struct limiter *l, usec_t now, struct limiter_view *ret_view);
 

@@ -1,0 +1,427 @@
+#include "core/limiter.h"
+
+#include <math.h>
+
+#include "core/limiter_state.h"
+
+static const usec_t overloaded_hold = USEC_PER_SEC;     /* after a 503, at least */
+static const usec_t overloaded_calm = 2 * USEC_PER_SEC; /* and no growth for this long */
+static const usec_t calm_rtts = 8;                      /* or this many round trips */
+static const usec_t first_rtt_min = 50 * USEC_PER_MSEC; /* a refusal may come much faster */
+static const usec_t rtt_min = 100;                      /* keeps 1/srtt a sane rate */
+static const usec_t short_rtt = 200 * USEC_PER_MSEC;
+static const usec_t short_hold_rtts = 5; /* a first hold up to this long needs no probe */
+static const uint64_t mark_accepted = 8;
+static const double jitter_max = .1;
+static const double told_step = .02; /* changes below are no event, */
+static const usec_t told_hold_step = 100 * USEC_PER_MSEC;
+
+/* ---- what is in force ---- */
+
+static bool is_adaptive(const struct limiter *l)
+{
+        return l->policy.algorithm == LIMITER_ADAPTIVE;
+}
+
+/* The learned rate, 0 for none. The operator's max_rate is kept by `spaced`, beside it. A bound
+ * read from quota headers belongs here. */
+static double paced_rate(const struct limiter *l)
+{
+        return is_adaptive(l) ? l->pace.rate : 0;
+}
+
+static unsigned bounded(const struct limiter *l, unsigned in_flight)
+{
+        unsigned n = in_flight > l->policy.floor ? in_flight : l->policy.floor;
+        n = n < l->policy.ceiling ? n : l->policy.ceiling;
+        return n > 0 ? n : 1;
+}
+
+static unsigned allowed(const struct limiter *l)
+{
+        switch (l->policy.algorithm) {
+        case LIMITER_AIMD:
+                return (unsigned)l->aimd.window;
+        case LIMITER_FIXED:
+                return bounded(l, l->policy.start);
+        case LIMITER_ADAPTIVE:
+                break;
+        }
+        return l->pace.rate > 0 ? l->slots.limit : bounded(l, l->policy.start);
+}
+
+/* ---- events ---- */
+
+static enum limiter_event told(struct limiter *l, enum limiter_event event)
+{
+        l->told.rate = paced_rate(l);
+        l->told.allowed = allowed(l);
+        l->told.until = l->hold.closed ? l->hold.until : 0;
+        return event;
+}
+
+static enum limiter_event told_if_grown(struct limiter *l)
+{
+        bool same = fabs(paced_rate(l) - l->told.rate) < told_step * l->told.rate ||
+                    paced_rate(l) <= l->told.rate;
+        if (same && allowed(l) == l->told.allowed)
+                return LIMITER_UNCHANGED;
+        return told(l, LIMITER_GREW);
+}
+
+static enum limiter_event told_if_closed(struct limiter *l)
+{
+        if (!l->hold.closed || l->hold.until < usec_add(l->told.until, told_hold_step))
+                return LIMITER_UNCHANGED;
+        return told(l, LIMITER_CLOSED);
+}
+
+/* ---- setting up ---- */
+
+static void learn_anew(struct limiter *l)
+{
+        pace_init(&l->pace);
+        slots_init(&l->slots, l->policy.floor, l->policy.ceiling);
+        aimd_init(&l->aimd, &l->policy);
+}
+
+void limiter_init(struct limiter *l, const struct limiter_policy *policy)
+{
+        *l = (struct limiter){.policy = *policy};
+        learn_anew(l);
+        told(l, LIMITER_UNCHANGED);
+}
+
+void limiter_configure(struct limiter *l, const struct limiter_policy *policy)
+{
+        bool same = l->policy.algorithm == policy->algorithm;
+        l->policy = *policy;
+        if (!same)
+                learn_anew(l);
+        slots_bound(&l->slots, policy->floor, policy->ceiling);
+        aimd_bound(&l->aimd, policy);
+        told(l, LIMITER_UNCHANGED);
+}
+
+/* ---- may it go ---- */
+
+/* A new cycle begins. `ended` is when the hold was over: the probe's departure, or its own end. */
+static void reopen(struct limiter *l, usec_t ended, usec_t silence, usec_t now)
+{
+        double cycle = usec_seconds(usec_max(usec_sub(ended, l->cycle_start), USEC_PER_MSEC));
+        if (is_adaptive(l))
+                pace_reopen(&l->pace, (double)l->cycle_accepted / cycle, silence, l->srtt,
+                            l->episode_refusals);
+        l->episode_refusals = l->refused_epochs = 0;
+        l->cycle_start = l->cut = now;
+        l->cycle_accepted = 0;
+        pace_delay(&l->pace, paced_rate(l), now);
+}
+
+static bool wait_for(struct limiter *l, enum limiter_why why, usec_t wake, usec_t *ret_wake)
+{
+        l->why = why;
+        *ret_wake = wake;
+        return false;
+}
+
+bool limiter_may_go(struct limiter *l, usec_t now, usec_t *ret_wake)
+{
+        struct hold *h = &l->hold;
+        if (h->closed && now < h->until)
+                return wait_for(l, LIMITER_HOLD, h->until, ret_wake);
+        if (h->closed && h->probe_out)
+                return wait_for(l, LIMITER_HOLD, USEC_MAX, ret_wake);
+        if (h->closed && !h->half_open) {
+                reopen(l, h->until, hold_reopen(h, h->until), now);
+                l->reopened = true;
+        }
+        /* A probe minds the operator's bounds alone: what was learned led into the hold. */
+        if (l->in_flight >= (h->closed ? bounded(l, l->policy.ceiling) : allowed(l)))
+                return wait_for(l, LIMITER_SLOT, USEC_MAX, ret_wake);
+        if (now < l->spaced && (h->closed || l->spaced >= l->pace.next))
+                return wait_for(l, LIMITER_BOUND, l->spaced, ret_wake);
+        if (now < l->pace.next && !h->closed)
+                return wait_for(l, LIMITER_PACE, l->pace.next, ret_wake);
+        return true;
+}
+
+/* The operator's own spacing counts from the send itself: nothing is made up for. */
+static usec_t spacing(const struct limiter *l, struct prng *prng)
+{
+        const struct limiter_policy *p = &l->policy;
+        double seconds = p->max_rate > 0 ? 1 / p->max_rate : 0;
+        if (p->min_delay)
+                seconds = fmax(seconds, usec_seconds(p->min_delay) * (1 + prng_unit(prng)));
+        return usec_from_seconds(seconds > 0 ? seconds + 1e-6 : 0);
+}
+
+enum limiter_event limiter_go(struct limiter *l, bool limited, usec_t now, struct prng *prng,
+                              struct limiter_pass *ret_pass)
+{
+        if (!l->started) {
+                l->started = true;
+                l->cycle_start = l->marks[0].at = l->marks[1].at = now;
+        }
+        l->in_flight++;
+        *ret_pass = (struct limiter_pass){
+            .sent = now,
+            .in_flight = l->in_flight,
+            .recent = pace_go(&l->pace, paced_rate(l), l->why == LIMITER_PACE, now),
+            .why = l->why,
+            .limited = limited,
+            .probe = l->hold.closed,
+        };
+        if (ret_pass->probe)
+                hold_probe_sent(&l->hold);
+        l->spaced = usec_add(now, spacing(l, prng));
+        l->why = LIMITER_NOTHING;
+        bool reopened = l->reopened;
+        l->reopened = false;
+        return reopened ? LIMITER_REOPENED : LIMITER_UNCHANGED;
+}
+
+/* ---- accepted ---- */
+
+static void measure(struct limiter *l, usec_t rtt)
+{
+        usec_t old = l->srtt ? l->srtt : rtt;
+        l->srtt = usec_max((7 * old + rtt) / 8, rtt_min);
+}
+
+static void count(struct limiter *l, usec_t now)
+{
+        struct limiter_mark *m = l->marks;
+        l->accepted++;
+        l->cycle_accepted++;
+        if (now - m[1].at < l->srtt || l->accepted - m[1].accepted < mark_accepted)
+                return;
+        m[0] = m[1];
+        m[1] = (struct limiter_mark){now, l->accepted};
+}
+
+static double delivered(const struct limiter *l, usec_t now)
+{
+        usec_t since = usec_max(usec_sub(now, l->marks[0].at), 1);
+        return (double)(l->accepted - l->marks[0].accepted) / usec_seconds(since);
+}
+
+static void grow_adaptive(struct limiter *l, const struct limiter_pass *pass)
+{
+        /* What was not held back says nothing about more; nor what the operator held back. */
+        if (!pass->limited || pass->why == LIMITER_BOUND)
+                return;
+        if (pass->why == LIMITER_SLOT)
+                slots_grow(&l->slots, pass->in_flight);
+        else if (!l->hold.closed || l->pace.slow_start)
+                pace_grow(&l->pace, l->srtt);
+}
+
+static void grow(struct limiter *l, const struct limiter_pass *pass, usec_t now)
+{
+        if (now < l->calm)
+                return;
+        if (is_adaptive(l))
+                grow_adaptive(l, pass);
+        else if (l->policy.algorithm == LIMITER_AIMD && pass->sent >= l->cut && !l->hold.closed)
+                aimd_grow(&l->aimd, &l->policy, pass->in_flight);
+}
+
+static enum limiter_event accepted(struct limiter *l, const struct limiter_pass *pass, bool served,
+                                   usec_t now)
+{
+        if (served)
+                measure(l, usec_sub(now, pass->sent));
+        count(l, now);
+        hold_accepted(&l->hold);
+        if (served && is_adaptive(l) && l->pace.rate <= 0)
+                pace_start_accepted(&l->pace, allowed(l), l->srtt);
+        if (pass->probe && l->hold.closed) {
+                reopen(l, pass->sent, hold_reopen(&l->hold, now), now);
+                return told(l, LIMITER_REOPENED);
+        }
+        if (pass->sent >= l->cut && !l->hold.closed && l->refused_epochs > 0) {
+                pace_lengthen(&l->pace, l->episode_refusals);
+                l->refused_epochs = l->episode_refusals = 0;
+        }
+        if (served)
+                grow(l, pass, now);
+        return told_if_grown(l);
+}
+
+/* ---- refused ---- */
+
+static double jitter(struct prng *prng)
+{
+        return 1 + jitter_max * prng_unit(prng);
+}
+
+/* The very first answer: one request each round trip, from here on. */
+static void first_refused(struct limiter *l, const struct limiter_pass *pass, usec_t wait,
+                          usec_t now)
+{
+        l->srtt = usec_max(usec_sub(now, pass->sent), first_rtt_min);
+        pace_start_refused(&l->pace, l->srtt);
+        l->cut = l->cycle_start = now;
+        hold_back_off(&l->hold, HOLD_BACK_OFF_MIN, 1, now);
+        hold_close(&l->hold, wait, true, now);
+}
+
+static void cut_adaptive(struct limiter *l, const struct limiter_pass *pass, bool overloaded,
+                         usec_t wait, usec_t now)
+{
+        slots_refused(&l->slots, pass->in_flight, l->pace.slow_start);
+        pace_cut(&l->pace, &(struct pace_refusal){
+                               .first = l->refused_epochs == 1,
+                               .overloaded = overloaded,
+                               .wait_named = wait > 0,
+                               .recent = pass->recent,
+                               .delivered = delivered(l, now),
+                           });
+        pace_budget(&l->pace, l->srtt, l->episode_refusals, 0);
+        pace_delay(&l->pace, paced_rate(l), now);
+}
+
+static void hold_after_cut(struct limiter *l, usec_t wait, double stretch, usec_t now)
+{
+        bool again = l->refused_epochs > 1;
+        if (wait > 0) {
+                bool probe = again || wait > short_hold_rtts * usec_max(l->srtt, short_rtt);
+                hold_named(&l->hold, wait, probe, l->srtt, now);
+        } else if (again) {
+                double rate = paced_rate(l);
+                usec_t spaced = rate > 0 ? usec_from_seconds(1 / rate) : 0;
+                hold_back_off(&l->hold, usec_max(l->srtt, spaced), stretch, now);
+        }
+}
+
+/* One more refusal in a row: does it open the circuit? */
+static enum limiter_event told_refused(struct limiter *l, bool cut, double stretch, usec_t now)
+{
+        bool was_open = l->hold.circuit_open;
+        if (hold_refused(&l->hold, l->policy.breaker.trip, l->policy.breaker.cooldown, stretch,
+                         now) &&
+            !was_open)
+                return told(l, LIMITER_CIRCUIT_OPEN);
+        return cut ? told(l, LIMITER_CUT) : told_if_closed(l);
+}
+
+static enum limiter_event refused(struct limiter *l, const struct limiter_pass *pass,
+                                  bool overloaded, usec_t wait, usec_t now, struct prng *prng)
+{
+        double stretch = jitter(prng);
+        wait = usec_min(wait, l->policy.max_hold);
+        if (overloaded) {
+                wait = usec_max(wait, overloaded_hold);
+                l->calm = usec_add(now, usec_max(overloaded_calm, calm_rtts * l->srtt));
+        }
+        l->episode_refusals++;
+        if (pass->probe && l->hold.closed) {
+                hold_probe_refused(&l->hold, wait, stretch, now);
+                return told_refused(l, false, stretch, now);
+        }
+        if (pass->sent < l->cut) { /* old news: no second cut */
+                if (l->hold.closed && wait > 0)
+                        hold_close(&l->hold, wait, false, now);
+                return told_if_closed(l);
+        }
+        if (is_adaptive(l) && l->pace.rate <= 0) {
+                first_refused(l, pass, wait, now);
+                return told_refused(l, true, stretch, now);
+        }
+        l->refused_epochs++;
+        if (is_adaptive(l))
+                cut_adaptive(l, pass, overloaded, wait, now);
+        else if (l->policy.algorithm == LIMITER_AIMD)
+                aimd_cut(&l->aimd, &l->policy);
+        l->cut = now;
+        hold_after_cut(l, wait, stretch, now);
+        return told_refused(l, l->policy.algorithm != LIMITER_FIXED, stretch, now);
+}
+
+/* ---- answers ---- */
+
+static enum limiter_event failed(struct limiter *l, const struct limiter_pass *pass, usec_t now,
+                                 struct prng *prng)
+{
+        if (!pass->probe || !l->hold.closed)
+                return LIMITER_UNCHANGED;
+        hold_probe_refused(&l->hold, 0, jitter(prng), now);
+        return told_if_closed(l);
+}
+
+enum limiter_event limiter_answer(struct limiter *l, struct limiter_pass *pass,
+                                  enum answer_class class, usec_t wait, usec_t now,
+                                  struct prng *prng)
+{
+        pass->answered = true;
+        switch (class) {
+        case ANSWER_SUCCESS:
+                return accepted(l, pass, true, now);
+        case ANSWER_BLOCKED:
+                return accepted(l, pass, false, now);
+        case ANSWER_THROTTLED:
+                return refused(l, pass, false, wait, now, prng);
+        case ANSWER_OVERLOADED:
+                return refused(l, pass, true, wait, now, prng);
+        case ANSWER_FAILED:
+                break;
+        }
+        return failed(l, pass, now, prng);
+}
+
+void limiter_finish(struct limiter *l, struct limiter_pass *pass)
+{
+        l->in_flight--;
+        if (pass->probe && !pass->answered && l->hold.closed)
+                hold_probe_cancelled(&l->hold);
+}
+
+/* ---- for people ---- */
+
+static double rate_in_force(const struct limiter *l)
+{
+        const struct limiter_policy *p = &l->policy;
+        double rate = paced_rate(l);
+        if (p->max_rate > 0)
+                rate = rate > 0 ? fmin(rate, p->max_rate) : p->max_rate;
+        if (p->min_delay > 0) {
+                double spaced = 1 / (1.5 * usec_seconds(p->min_delay));
+                rate = rate > 0 ? fmin(rate, spaced) : spaced;
+        }
+        return rate;
+}
+
+void limiter_look(const struct limiter *l, usec_t now, struct limiter_view *ret_view)
+{
+        const struct hold *h = &l->hold;
+        bool cut = is_adaptive(l) ? !l->pace.slow_start : l->cut > 0;
+        *ret_view = (struct limiter_view){
+            .rate = rate_in_force(l),
+            .refused_rate = is_adaptive(l) ? l->pace.max : 0,
+            .concurrency = allowed(l),
+            .in_flight = l->in_flight,
+            .closed_until = h->closed ? h->until : 0,
+            .circuit_open = h->circuit_open && now < h->until,
+            .settled = cut || l->policy.algorithm == LIMITER_FIXED,
+        };
+}
+
+const char *limiter_event_name(enum limiter_event event)
+{
+        switch (event) {
+        case LIMITER_UNCHANGED:
+                return "unchanged";
+        case LIMITER_GREW:
+                return "grew";
+        case LIMITER_CUT:
+                return "cut";
+        case LIMITER_CLOSED:
+                return "closed";
+        case LIMITER_CIRCUIT_OPEN:
+                return "circuit_open";
+        case LIMITER_REOPENED:
+                return "reopened";
+        }
+        return "unknown";
+}

@@ -1,0 +1,45 @@
+/* core/limiter_state.h - the inside of struct limiter, for those who embed one. */
+#ifndef WEIR_CORE_LIMITER_STATE_H
+#define WEIR_CORE_LIMITER_STATE_H
+
+#include "core/aimd.h"
+#include "core/hold.h"
+#include "core/limiter.h"
+#include "core/pace.h"
+#include "core/slots.h"
+
+/* Two points in time at least one srtt and eight accepted requests apart: the rate delivered of
+ * late is counted from the older one. */
+struct limiter_mark {
+        usec_t at;
+        uint64_t accepted;
+};
+
+/* Read by the limiter's own files and tests only; all others use core/limiter.h. */
+struct limiter {
+        struct limiter_policy policy;
+        struct hold hold;
+        struct pace pace;   /* adaptive */
+        struct slots slots; /* adaptive */
+        struct aimd aimd;   /* aimd */
+        unsigned in_flight;
+        usec_t spaced; /* nothing before: max_rate and min_delay, counted from the last send */
+        enum limiter_why why; /* what held back the next request last */
+        bool started;         /* something was sent */
+        usec_t srtt;          /* smoothed time to the head of an accepted answer; 0 = none yet */
+        usec_t cut;           /* t_cut: refusals of requests sent before are old news */
+        usec_t calm;          /* no growth before: the host was overloaded */
+        unsigned episode_refusals;
+        unsigned refused_epochs; /* with nothing accepted between */
+        usec_t cycle_start;      /* the scope reopened last */
+        uint64_t cycle_accepted, accepted;
+        struct limiter_mark marks[2];
+        bool reopened; /* by itself, and not told yet */
+        struct {       /* as told with the last event */
+                double rate;
+                unsigned allowed;
+                usec_t until;
+        } told;
+};
+
+#endif
