@@ -8,6 +8,7 @@
 
 enum scope_part_kind {
         SCOPE_HOST, /* the authority, host:port */
+        SCOPE_PORT, /* the port alone; of use beside a rule */
         SCOPE_RULE, /* all requests of the rule together */
         SCOPE_CLIENT,
 };
@@ -23,11 +24,19 @@ struct scope_subject {
         struct span client;
 };
 
-/* Composes the key, e.g. "example.com:80" or "rule=api client=192.0.2.1". The caller frees it. */
+/*
+ * Composes the key. The host is written as it is, "example.com:80" or "[2001:db8::1]:80", so that
+ * with the default parts the key is the authority; every other part has its name before it:
+ * "rule=api client=192.0.2.1". Different subjects never share a key: space, "=", "%" and what is
+ * not printable ASCII are written as %XX in names. No parts at all give "*", one scope for all.
+ *
+ * The caller frees it.
+ */
 char *scope_key_new(const struct scope_part *parts, size_t count,
                     const struct scope_subject *subject);
 
-/* Reads one part as written in the configuration; 0, or -EINVAL. */
+/* Reads one part as written in the configuration ("host", "port", "rule", "client"); 0, or -EINVAL
+ * with *ret_part untouched. */
 int scope_part_parse(struct span text, struct scope_part *ret_part);
 
 #endif

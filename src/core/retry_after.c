@@ -1,0 +1,100 @@
+#include "core/retry_after.h"
+
+#include <errno.h>
+#include <stdbool.h>
+
+#include "base/fields.h"
+#include "base/span.h"
+#include "core/duration.h"
+#include "core/http_date.h"
+
+/* Nobody asks for a wait of 31 years: from here on it is a moment, in seconds since 1970. */
+#define FIRST_EPOCH_SECOND 1000000000u
+
+static int read_one(struct span text, usec_t now_real, usec_t *ret_wait)
+{
+        struct decimal number;
+        usec_t moment;
+        if (decimal_parse(text, &number) == 0) {
+                usec_t value = decimal_usec(number, USEC_PER_SEC);
+                bool is_moment = number.whole >= FIRST_EPOCH_SECOND && value != USEC_MAX;
+                *ret_wait = is_moment ? usec_sub(value, now_real) : value;
+                return 0;
+        }
+        if (duration_parse(text, ret_wait) == 0)
+                return 0;
+        if (http_date_parse(text, now_real, &moment) < 0)
+                return -EINVAL;
+        *ret_wait = usec_sub(moment, now_real);
+        return 0;
+}
+
+/* The next member of the list; a date keeps the comma after its day. */
+static bool next_member(struct span *rest, struct span *ret)
+{
+        struct span more;
+        if (!span_next(rest, ',', ret))
+                return false;
+        if (http_date_is_weekday(*ret) && span_next(rest, ',', &more))
+                ret->len = (size_t)(more.ptr + more.len - ret->ptr);
+        return true;
+}
+
+int retry_after_parse(const char *value, size_t len, usec_t now_real, usec_t *ret_wait)
+{
+        struct span rest = {value, len}, member;
+        usec_t longest = 0, wait;
+        bool found = false;
+        while (next_member(&rest, &member)) {
+                if (read_one(member, now_real, &wait) < 0)
+                        continue;
+                longest = usec_max(longest, wait);
+                found = true;
+        }
+        if (!found)
+                return -EINVAL;
+        *ret_wait = longest;
+        return 0;
+}
+
+static bool read_msec(const struct fields *fields, usec_t *ret_wait)
+{
+        const struct span name = span_of("Retry-After-Ms");
+        struct span rest, member;
+        struct decimal number;
+        usec_t longest = 0;
+        bool found = false;
+        for (size_t i = 0; fields_find(fields, i, name, &rest, &i); i++) {
+                while (span_next(&rest, ',', &member)) {
+                        if (decimal_parse(member, &number) < 0)
+                                continue;
+                        longest = usec_max(longest, decimal_usec(number, USEC_PER_MSEC));
+                        found = true;
+                }
+        }
+        if (found)
+                *ret_wait = longest;
+        return found;
+}
+
+int retry_after_read(const struct fields *fields, usec_t now_real, usec_t *ret_wait)
+{
+        const struct span name = span_of("Retry-After");
+        struct span value;
+        usec_t clock = now_real, longest = 0, wait;
+        bool found = false;
+        if (read_msec(fields, ret_wait))
+                return 0;
+        if (fields_find(fields, 0, span_of("Date"), &value, NULL))
+                (void)http_date_parse(value, now_real, &clock);
+        for (size_t i = 0; fields_find(fields, i, name, &value, &i); i++) {
+                if (retry_after_parse(value.ptr, value.len, clock, &wait) < 0)
+                        continue;
+                longest = usec_max(longest, wait);
+                found = true;
+        }
+        if (!found)
+                return -ENOENT;
+        *ret_wait = longest;
+        return 0;
+}
