@@ -17,33 +17,39 @@ struct evbuffer;
 struct upstream; /* the connection pool of one worker; used by its thread alone */
 struct attempt;  /* one request on its way */
 
-/* Everything is borrowed until the attempt has ended, was cancelled or discarded, but for the
- * fields and texts, which are copied by upstream_start. */
+/* Borrowed for the call of upstream_start, which copies; but `body`, `deny` and `allow` until the
+ * attempt has ended, was cancelled or discarded. */
 struct upstream_request {
         bool tls;
         struct span host; /* name or address, without brackets */
         unsigned port;
         struct span method;
         struct span target; /* path and query, byte for byte as the client sent them */
-        const struct fields
-            *fields;           /* to be sent in this order, with these spellings; nothing is added
-                                  but Content-Length where there is a body and no such field */
+        /* To be sent in this order, with these spellings, Host included; nothing is added but
+         * Content-Length where there is a body (an empty one too) and no such field. No
+         * Transfer-Encoding may be among them: how the body is framed is decided here. */
+        const struct fields *fields;
         struct evbuffer *body; /* NULL: none; read, never drained, so that it can go again */
-        bool replayable; /* libcurl may send it again by itself when a reused connection was dead */
-        const struct cidr_set *deny, *allow; /* destinations by address; allow wins */
+        /* May go out twice: when a reused connection turns out to be dead, it is sent once more on
+         * a new one. Otherwise that ends in CONNECTION_TERMINATED. */
+        bool replayable;
+        const struct cidr_set *deny, *allow; /* destinations by address; allow wins; may be NULL */
         struct {
-                usec_t connect, first_byte, read; /* total is the caller's */
-        } timeouts;
+                usec_t connect;    /* name lookup and TLS included */
+                usec_t first_byte; /* since the last bytes of the request were handed over */
+                usec_t read;       /* between bytes of the answer; not while paused */
+        } timeouts;                /* 0: none; the total is the caller's */
 };
 
 struct upstream_answer {
-        int status;         /* the final one; 1xx are left out */
-        struct span reason; /* may be empty */
-        const struct fields *fields;
+        int status;                  /* the final one; 1xx are left out */
+        struct span reason;          /* may be empty */
+        const struct fields *fields; /* all of the final head, hop-by-hop fields included; without
+                                      * Content-Length where Transfer-Encoding overrides it */
 };
 
 /* What went wrong, one row each in upstream_error.def: its RFC 9209 error type, the status that a
- * client gets (502, 503, 504, 403) and the kind of failure for the retry policy. */
+ * client gets (502, 504, 403 …) and the kind of failure for the retry policy. */
 enum upstream_error {
         UPSTREAM_OK,
 #define ERROR(name, proxy_status_type, status, failure) UPSTREAM_##name,
@@ -78,10 +84,12 @@ struct upstream_handlers {
         void (*on_end)(void *arg, const struct upstream_end *end);
 };
 
+/* NULL when libcurl cannot be set up. */
 struct upstream *upstream_new(struct event_base *base);
 void upstream_free(
     struct upstream *u); /* no attempt may be left; what is being drained is dropped */
 
+/* Never NULL: a request that cannot be made ends with an error in the loop's next round. */
 struct attempt *upstream_start(struct upstream *u, const struct upstream_request *request,
                                const struct upstream_handlers *handlers, void *arg);
 

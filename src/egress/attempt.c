@@ -1,0 +1,437 @@
+#include "egress/attempt.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/xalloc.h"
+#include "egress/guard.h"
+
+/* What is read to its end after a discard, so that the connection can be used again. */
+#define DRAIN_BYTES ((size_t)64 * 1024)
+#define DRAIN_TIME (2 * USEC_PER_SEC)
+
+/* --- time --- */
+
+static usec_t deadline(const struct attempt *a)
+{
+        if (a->state == ATTEMPT_DRAINING)
+                return a->drain_until;
+        if (a->state != ATTEMPT_RUNNING || a->paused || a->phase == ATTEMPT_CONNECTING)
+                return USEC_MAX;
+        return usec_add(a->progress, a->phase == ATTEMPT_WAITING ? a->first_byte : a->read);
+}
+
+/* Sees to it that the clock runs out no later than the deadline. It may run out earlier, even when
+ * the handle serves another request by then: it is set anew then, which is rare and costs less
+ * than to move it with each request. */
+static void wind(struct attempt *a)
+{
+        usec_t at = deadline(a);
+
+        if (at >= a->clock_at)
+                return;
+        usec_t wait = usec_sub(at, upstream_now());
+        struct timeval tv = {.tv_sec = (time_t)(wait / USEC_PER_SEC),
+                             .tv_usec = (suseconds_t)(wait % USEC_PER_SEC)};
+        a->clock_at = at;
+        event_add(a->clock, &tv);
+}
+
+static void progress(struct attempt *a, enum attempt_phase phase)
+{
+        a->progress = upstream_now();
+        if (phase == a->phase)
+                return;
+        a->phase = phase;
+        wind(a);
+}
+
+/* --- the end --- */
+
+static usec_t time_of(const struct attempt *a, CURLINFO what)
+{
+        curl_off_t t = 0;
+
+        curl_easy_getinfo(a->easy, what, &t);
+        return t > 0 ? (usec_t)t : 0;
+}
+
+static void describe(const struct attempt *a, struct upstream_end *end)
+{
+        long connects = 0, port = 0;
+        char *ip = NULL;
+
+        curl_easy_getinfo(a->easy, CURLINFO_NUM_CONNECTS, &connects);
+        curl_easy_getinfo(a->easy, CURLINFO_PRIMARY_IP, &ip);
+        curl_easy_getinfo(a->easy, CURLINFO_PRIMARY_PORT, &port);
+        end->reused = a->sends > 0 && connects == 0;
+        if (!end->reused) {
+                end->name_lookup = time_of(a, CURLINFO_NAMELOOKUP_TIME_T);
+                end->connect = time_of(a, CURLINFO_CONNECT_TIME_T);
+                end->tls = time_of(a, CURLINFO_APPCONNECT_TIME_T);
+        }
+        if (a->head.seen)
+                end->first_byte = time_of(a, CURLINFO_STARTTRANSFER_TIME_T);
+        end->total = time_of(a, CURLINFO_TOTAL_TIME_T);
+        if (ip && *ip && port > 0)
+                snprintf(end->address, sizeof end->address, strchr(ip, ':') ? "[%s]:%ld" : "%s:%ld",
+                         ip, port);
+}
+
+/* The handle of an attempt that failed is not used again: libcurl does not forget its last error
+ * number, for one. */
+static void put_aside(struct attempt *a, bool reusable)
+{
+        upstream_remove(a);
+        a->state = ATTEMPT_IDLE;
+        a->handlers = NULL;
+        a->arg = NULL;
+        a->body = NULL;
+        a->deny = a->allow = NULL;
+        if (reusable) {
+                answer_head_reset(&a->head);
+                request_lines_trim(&a->lines);
+        }
+        upstream_put(a, reusable);
+}
+
+static void end(struct attempt *a, enum upstream_error error)
+{
+        struct upstream_end e = {.error = error, .detail = attempt_error_detail(a, error)};
+
+        if (a->added)
+                describe(a, &e);
+        upstream_remove(a);
+        a->state = ATTEMPT_ENDING;
+        a->handlers->on_end(a->arg, &e);
+        put_aside(a, error == UPSTREAM_OK);
+}
+
+void attempt_done(struct attempt *a, CURLcode code)
+{
+        if (a->state == ATTEMPT_RUNNING)
+                end(a, attempt_error_from(a, code));
+        else
+                put_aside(a, a->state == ATTEMPT_DRAINING && code == CURLE_OK);
+}
+
+static void on_clock(evutil_socket_t fd, short what, void *arg)
+{
+        struct attempt *a = arg;
+
+        (void)fd;
+        (void)what;
+        a->clock_at = USEC_MAX;
+        if (deadline(a) > upstream_now())
+                wind(a);
+        else if (a->state == ATTEMPT_DRAINING)
+                put_aside(a, false);
+        else
+                end(a, a->phase == ATTEMPT_WAITING ? UPSTREAM_HTTP_RESPONSE_TIMEOUT
+                                                   : UPSTREAM_CONNECTION_READ_TIMEOUT);
+}
+
+/* --- libcurl's callbacks: they may not end the attempt, only mark it --- */
+
+static curl_socket_t on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+        struct attempt *a = arg;
+
+        (void)purpose;
+        if (a->state != ATTEMPT_RUNNING)
+                return CURL_SOCKET_BAD;
+        if (!guard_allows(a->deny, a->allow, &address->addr)) {
+                a->denied = true;
+                return CURL_SOCKET_BAD;
+        }
+        return upstream_open_socket(a->upstream, address);
+}
+
+/*
+ * Called right before the request is sent; again when the connection that was used turned out to be
+ * dead and libcurl is about to send the request once more. Where that could do something twice, it
+ * is kept from it, unless not a byte was sent. The address is looked at here too, since an open
+ * connection may be older than the sets.
+ */
+static int on_send(void *arg, char *peer, char *local, int peer_port, int local_port)
+{
+        struct attempt *a = arg;
+        long sent = 0;
+
+        (void)local;
+        (void)peer_port;
+        (void)local_port;
+        if (a->state != ATTEMPT_RUNNING)
+                return CURL_PREREQFUNC_ABORT;
+        if (!guard_allows_text(a->deny, a->allow, peer)) {
+                a->error = UPSTREAM_DESTINATION_IP_PROHIBITED;
+                return CURL_PREREQFUNC_ABORT;
+        }
+        curl_easy_getinfo(a->easy, CURLINFO_REQUEST_SIZE, &sent);
+        if (a->sends++ && sent > 0 && !a->replayable) {
+                a->error = UPSTREAM_CONNECTION_TERMINATED;
+                return CURL_PREREQFUNC_ABORT;
+        }
+        progress(a, ATTEMPT_WAITING);
+        return CURL_PREREQFUNC_OK;
+}
+
+static size_t on_read(char *to, size_t size, size_t n, void *arg)
+{
+        struct attempt *a = arg;
+        size_t want = size * n, left = a->body_len - a->body_sent;
+
+        if (!a->body)
+                return CURL_READFUNC_ABORT;
+        if (want > left)
+                want = left;
+        if (want == 0)
+                return 0;
+        ev_ssize_t got = evbuffer_copyout_from(a->body, &a->body_at, to, want);
+        if (got <= 0 || (size_t)got != want)
+                return CURL_READFUNC_ABORT;
+        a->body_sent += want;
+        if (evbuffer_ptr_set(a->body, &a->body_at, want, EVBUFFER_PTR_ADD) < 0 &&
+            a->body_sent < a->body_len)
+                return CURL_READFUNC_ABORT;
+        a->progress = upstream_now();
+        return want;
+}
+
+static int on_seek(void *arg, curl_off_t offset, int origin)
+{
+        struct attempt *a = arg;
+
+        if (!a->body || origin != SEEK_SET || offset < 0 || (size_t)offset > a->body_len)
+                return CURL_SEEKFUNC_FAIL;
+        a->body_sent = (size_t)offset;
+        return evbuffer_ptr_set(a->body, &a->body_at, a->body_sent, EVBUFFER_PTR_SET) == 0
+                   ? CURL_SEEKFUNC_OK
+                   : CURL_SEEKFUNC_FAIL;
+}
+
+/* All lines come here: those of interim answers, of the final head, and trailers after the body. */
+static size_t on_header(char *line, size_t size, size_t n, void *arg)
+{
+        struct attempt *a = arg;
+        size_t len = size * n;
+
+        if (a->state == ATTEMPT_DRAINING)
+                return len;
+        if (a->state != ATTEMPT_RUNNING)
+                return 0;
+        progress(a, ATTEMPT_READING);
+        if (a->head.done)
+                return len;
+        a->error = answer_head_line(&a->head, line, len);
+        if (a->error)
+                return 0;
+        if (!a->head.done)
+                return len;
+        struct upstream_answer answer = {a->head.status, a->head.reason, &a->head.fields};
+        a->handlers->on_head(a->arg, &answer);
+        return a->state == ATTEMPT_CANCELLED ? 0 : len;
+}
+
+static size_t drop(struct attempt *a, size_t len)
+{
+        a->drained += len;
+        return a->drained > DRAIN_BYTES ? 0 : len;
+}
+
+static size_t on_body(char *data, size_t size, size_t n, void *arg)
+{
+        struct attempt *a = arg;
+        size_t len = size * n;
+
+        if (len == 0)
+                return 0;
+        if (a->state == ATTEMPT_RUNNING) {
+                progress(a, ATTEMPT_READING);
+                enum upstream_flow flow = a->handlers->on_body(a->arg, data, len);
+                if (flow == UPSTREAM_PAUSE && a->state == ATTEMPT_RUNNING) {
+                        a->paused = true;
+                        return CURL_WRITEFUNC_PAUSE;
+                }
+        }
+        if (a->state == ATTEMPT_DRAINING)
+                return drop(a, len);
+        return a->state == ATTEMPT_RUNNING ? len : 0;
+}
+
+/* --- handles --- */
+
+struct attempt *attempt_new(struct upstream *u)
+{
+        struct attempt *a = xcalloc(1, sizeof *a);
+
+        a->upstream = u;
+        list_init(&a->link);
+        list_init(&a->todo);
+        a->clock_at = USEC_MAX;
+        a->clock = evtimer_new(upstream_base(u), on_clock, a);
+        a->easy = curl_easy_init();
+        if (!a->clock || !a->easy)
+                abort(); /* out of memory */
+        attempt_setup_handle(a);
+        curl_easy_setopt(a->easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
+        curl_easy_setopt(a->easy, CURLOPT_OPENSOCKETDATA, a);
+        curl_easy_setopt(a->easy, CURLOPT_CLOSESOCKETFUNCTION, upstream_close_socket);
+        curl_easy_setopt(a->easy, CURLOPT_CLOSESOCKETDATA, u);
+        curl_easy_setopt(a->easy, CURLOPT_PREREQFUNCTION, on_send);
+        curl_easy_setopt(a->easy, CURLOPT_PREREQDATA, a);
+        curl_easy_setopt(a->easy, CURLOPT_READFUNCTION, on_read);
+        curl_easy_setopt(a->easy, CURLOPT_READDATA, a);
+        curl_easy_setopt(a->easy, CURLOPT_SEEKFUNCTION, on_seek);
+        curl_easy_setopt(a->easy, CURLOPT_SEEKDATA, a);
+        curl_easy_setopt(a->easy, CURLOPT_HEADERFUNCTION, on_header);
+        curl_easy_setopt(a->easy, CURLOPT_HEADERDATA, a);
+        curl_easy_setopt(a->easy, CURLOPT_WRITEFUNCTION, on_body);
+        curl_easy_setopt(a->easy, CURLOPT_WRITEDATA, a);
+        return a;
+}
+
+void attempt_free(struct attempt *a)
+{
+        curl_easy_cleanup(a->easy);
+        event_free(a->clock);
+        request_lines_done(&a->lines);
+        answer_head_done(&a->head);
+        free(a->set.origin);
+        free(a->set.method);
+        free(a->set.target);
+        free(a);
+}
+
+/* --- the public side --- */
+
+static usec_t or_never(usec_t t)
+{
+        return t ? t : USEC_MAX;
+}
+
+struct attempt *upstream_start(struct upstream *u, const struct upstream_request *request,
+                               const struct upstream_handlers *handlers, void *arg)
+{
+        struct attempt *a = upstream_take(u);
+
+        a->state = ATTEMPT_RUNNING;
+        a->phase = ATTEMPT_CONNECTING;
+        a->handlers = handlers;
+        a->arg = arg;
+        a->body = request->body;
+        a->body_sent = 0;
+        a->replayable = request->replayable;
+        a->deny = request->deny;
+        a->allow = request->allow;
+        a->first_byte = or_never(request->timeouts.first_byte);
+        a->read = or_never(request->timeouts.read);
+        a->sends = 0;
+        a->denied = a->paused = a->resume = false;
+        a->drained = 0;
+        a->error_text[0] = '\0';
+        if (a->body)
+                evbuffer_ptr_set(a->body, &a->body_at, 0, EVBUFFER_PTR_SET);
+        a->error = attempt_setup_request(a, request);
+        if (a->error || upstream_inside(u))
+                upstream_defer(a);
+        else
+                attempt_do_deferred(a);
+        return a;
+}
+
+static void resume(struct attempt *a)
+{
+        struct upstream *u = a->upstream;
+
+        a->resume = false;
+        a->progress = upstream_now();
+        wind(a);
+        upstream_enter(u);
+        CURLcode code = curl_easy_pause(a->easy, CURLPAUSE_CONT);
+        upstream_leave(u);
+        if (!code || a->state == ATTEMPT_CANCELLED)
+                return;
+        if (a->state == ATTEMPT_RUNNING && !a->error)
+                a->error = attempt_error_from(a, code);
+        if (a->state == ATTEMPT_DRAINING)
+                a->state = ATTEMPT_CANCELLED;
+        upstream_defer(a);
+}
+
+static void resume_when_possible(struct attempt *a)
+{
+        a->paused = false;
+        if (upstream_inside(a->upstream)) {
+                a->resume = true;
+                upstream_defer(a);
+        } else {
+                resume(a);
+        }
+}
+
+/* Never called while libcurl is on the stack. */
+void attempt_do_deferred(struct attempt *a)
+{
+        if (a->state == ATTEMPT_CANCELLED) {
+                put_aside(a, false);
+        } else if (a->error) {
+                end(a, a->error);
+        } else if (!a->added) {
+                if (upstream_add(a) == 0)
+                        return;
+                a->error = UPSTREAM_PROXY_INTERNAL_ERROR;
+                upstream_defer(a);
+        } else if (a->resume) {
+                resume(a);
+        }
+}
+
+void attempt_resume(struct attempt *a)
+{
+        if (a->state == ATTEMPT_RUNNING && a->paused)
+                resume_when_possible(a);
+}
+
+void attempt_cancel(struct attempt *a)
+{
+        if (a->state != ATTEMPT_RUNNING)
+                return;
+        a->state = ATTEMPT_CANCELLED;
+        a->body = NULL;
+        a->deny = a->allow = NULL;
+        if (upstream_inside(a->upstream))
+                upstream_defer(a);
+        else
+                put_aside(a, false);
+}
+
+/* Is what is left of the body known to be too much? */
+static bool too_much_left(const struct attempt *a)
+{
+        curl_off_t length = -1, got = 0;
+
+        if (a->set.no_body || a->head.status == 204 || a->head.status == 304)
+                return false; /* the length is that of a body which is not sent */
+        curl_easy_getinfo(a->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+        curl_easy_getinfo(a->easy, CURLINFO_SIZE_DOWNLOAD_T, &got);
+        return length > 0 && length - got > (curl_off_t)DRAIN_BYTES;
+}
+
+void attempt_discard(struct attempt *a)
+{
+        if (a->state != ATTEMPT_RUNNING)
+                return;
+        if (a->error || !a->added || !a->head.done || a->body_sent < a->body_len ||
+            too_much_left(a)) {
+                attempt_cancel(a);
+                return;
+        }
+        a->state = ATTEMPT_DRAINING;
+        a->body = NULL;
+        a->deny = a->allow = NULL;
+        a->drain_until = usec_add(upstream_now(), DRAIN_TIME);
+        wind(a);
+        if (a->paused)
+                resume_when_possible(a);
+}

@@ -1,0 +1,122 @@
+/* egress/attempt.h - an attempt as the two halves of egress see it; private to them. */
+#ifndef WEIR_EGRESS_ATTEMPT_H
+#define WEIR_EGRESS_ATTEMPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <curl/curl.h>
+#include <event2/buffer.h>
+#include <event2/event.h>
+
+#include "base/list.h"
+#include "base/usec.h"
+#include "egress/answer_head.h"
+#include "egress/request_lines.h"
+#include "egress/upstream.h"
+
+enum attempt_state {
+        ATTEMPT_IDLE,      /* put aside, to be used again */
+        ATTEMPT_RUNNING,   /* its handlers are called */
+        ATTEMPT_DRAINING,  /* discarded: the rest of the body is dropped */
+        ATTEMPT_CANCELLED, /* to be removed as soon as libcurl allows it */
+        ATTEMPT_ENDING,    /* on_end is being called */
+};
+
+enum attempt_phase {
+        ATTEMPT_CONNECTING, /* libcurl keeps the time */
+        ATTEMPT_WAITING,    /* being sent, or sent; no byte of the answer yet */
+        ATTEMPT_READING,
+};
+
+/* What libcurl was told for a former request: only what differs is set again. */
+struct attempt_settings {
+        char *origin, *method, *target; /* owned; NULL: never set */
+        long connect_ms;
+        bool upload, no_body;
+        curl_off_t body_len;
+};
+
+struct attempt {
+        struct list link; /* among the active or the idle ones of its upstream */
+        struct list todo; /* in the upstream's deferred list */
+        struct upstream *upstream;
+        CURL *easy;
+        bool added; /* to the multi handle */
+        struct attempt_settings set;
+
+        struct event *clock;     /* one timer, moved as seldom as possible */
+        usec_t clock_at;         /* it is armed for then; USEC_MAX: not */
+        usec_t progress;         /* the last time that bytes moved */
+        usec_t first_byte, read; /* USEC_MAX: none */
+        usec_t drain_until;
+
+        enum attempt_state state;
+        enum attempt_phase phase;
+        const struct upstream_handlers *handlers;
+        void *arg;
+
+        struct request_lines lines;
+        struct evbuffer *body;
+        struct evbuffer_ptr body_at;
+        size_t body_len, body_sent;
+        bool replayable;
+        const struct cidr_set *deny, *allow;
+
+        unsigned sends;            /* times that the request was about to be sent */
+        bool denied;               /* an address was refused by the guard */
+        enum upstream_error error; /* found here; wins over libcurl's code */
+        struct answer_head head;
+        size_t drained;
+        bool paused, resume;
+        char error_text[CURL_ERROR_SIZE];
+};
+
+/* --- upstream.c: the pool --- */
+
+struct attempt *upstream_take(struct upstream *u); /* an idle one, or a new one; active then */
+void upstream_put(struct attempt *a, bool reusable);
+
+/* Is libcurl on the stack? Then it may not be told to add or remove anything. */
+bool upstream_inside(const struct upstream *u);
+void upstream_enter(struct upstream *u);
+void upstream_leave(struct upstream *u);
+
+/* Calls attempt_do_deferred(a) from the event loop. */
+void upstream_defer(struct attempt *a);
+
+int upstream_add(struct attempt *a); /* 0 or -ENOMEM */
+void upstream_remove(struct attempt *a);
+
+/* Callbacks for sockets: CURLOPT_OPENSOCKETFUNCTION's second half, CURLOPT_CLOSESOCKETFUNCTION. */
+curl_socket_t upstream_open_socket(struct upstream *u, const struct curl_sockaddr *address);
+int upstream_close_socket(void *upstream, curl_socket_t fd);
+
+struct event_base *upstream_base(const struct upstream *u);
+usec_t upstream_now(void);
+
+/* --- attempt.c --- */
+
+struct attempt *attempt_new(struct upstream *u);
+void attempt_free(struct attempt *a);
+void attempt_do_deferred(struct attempt *a);
+void attempt_done(struct attempt *a, CURLcode code); /* libcurl is through with it */
+
+/* --- attempt_setup.c: what libcurl is told --- */
+
+/* Once for each handle. */
+void attempt_setup_handle(struct attempt *a);
+
+/* For each request: UPSTREAM_OK, or why it cannot be made. */
+enum upstream_error attempt_setup_request(struct attempt *a,
+                                          const struct upstream_request *request);
+
+/* --- attempt_error.c: what went wrong --- */
+
+/* Reads libcurl's code in the light of what is known of the attempt. */
+enum upstream_error attempt_error_from(const struct attempt *a, CURLcode code);
+
+/* One plain phrase. */
+const char *attempt_error_detail(const struct attempt *a, enum upstream_error error);
+
+#endif

@@ -1,0 +1,133 @@
+#include "egress/attempt.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/xalloc.h"
+
+/* "https://[" host "]:65535" */
+#define ORIGIN_ROOM(host_len) ((host_len) + sizeof "https://[]:65535")
+
+/* Read in one go; libcurl allocates this much for each transfer under way. */
+#define READ_BYTES (32L * 1024)
+
+/*
+ * The address must be dialled as it was written: nothing that ends the host in a URL, and no
+ * percent-encoding, which libcurl would undo.
+ */
+static bool is_host(struct span host)
+{
+        for (size_t i = 0; i < host.len; i++) {
+                unsigned char c = (unsigned char)host.ptr[i];
+                if (c <= ' ' || c == 0x7f || strchr("/?#@[]\\%\"<>^`{|}", c))
+                        return false;
+        }
+        return host.len > 0 && host.len <= 255;
+}
+
+/* Method and target go into the request line as they are. */
+static bool is_word(struct span s)
+{
+        for (size_t i = 0; i < s.len; i++) {
+                unsigned char c = (unsigned char)s.ptr[i];
+                if (c <= ' ' || c == 0x7f)
+                        return false;
+        }
+        return s.len > 0;
+}
+
+/* Sets a text option when it differs from what was set before. */
+static CURLcode set_text(CURL *easy, CURLoption option, char **was, struct span text)
+{
+        if (*was && strncmp(*was, text.ptr, text.len) == 0 && (*was)[text.len] == '\0')
+                return CURLE_OK;
+        free(*was);
+        *was = xspandup(text);
+        return curl_easy_setopt(easy, option, *was);
+}
+
+static CURLcode set_origin(struct attempt *a, const struct upstream_request *request)
+{
+        char buf[ORIGIN_ROOM(255)];
+        bool v6 = memchr(request->host.ptr, ':', request->host.len) != NULL;
+        int len = snprintf(buf, sizeof buf, "%s%s%.*s%s:%u", request->tls ? "https://" : "http://",
+                           v6 ? "[" : "", (int)request->host.len, request->host.ptr, v6 ? "]" : "",
+                           request->port);
+
+        return set_text(a->easy, CURLOPT_URL, &a->set.origin, (struct span){buf, (size_t)len});
+}
+
+/* The order matters to libcurl: UPLOAD switches NOBODY off and changes the method behind it. */
+static void set_method(struct attempt *a, bool upload, bool no_body)
+{
+        if (upload == a->set.upload && no_body == a->set.no_body)
+                return;
+        curl_easy_setopt(a->easy, CURLOPT_NOBODY, 0L);
+        curl_easy_setopt(a->easy, CURLOPT_UPLOAD, upload ? 1L : 0L);
+        if (no_body)
+                curl_easy_setopt(a->easy, CURLOPT_NOBODY, 1L);
+        a->set.upload = upload;
+        a->set.no_body = no_body;
+}
+
+static long to_ms(usec_t t)
+{
+        const long forever = 24L * 3600 * 1000;
+
+        if (t == 0 || t / USEC_PER_MSEC >= (usec_t)forever)
+                return forever;
+        return t < USEC_PER_MSEC ? 1 : (long)(t / USEC_PER_MSEC);
+}
+
+static void set_numbers(struct attempt *a, long connect_ms, size_t body_len)
+{
+        if (connect_ms != a->set.connect_ms)
+                curl_easy_setopt(a->easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
+        a->set.connect_ms = connect_ms;
+        if ((curl_off_t)body_len != a->set.body_len)
+                curl_easy_setopt(a->easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)body_len);
+        a->set.body_len = (curl_off_t)body_len;
+}
+
+enum upstream_error attempt_setup_request(struct attempt *a, const struct upstream_request *request)
+{
+        size_t body_len = request->body ? evbuffer_get_length(request->body) : 0;
+
+        if (!is_host(request->host) || request->port == 0 || request->port > 65535 ||
+            !is_word(request->method) || !is_word(request->target))
+                return UPSTREAM_HTTP_REQUEST_ERROR;
+        if (!request_lines_fill(&a->lines, request->fields, request->body, body_len))
+                return UPSTREAM_HTTP_REQUEST_ERROR;
+        set_method(a, body_len > 0, span_equal(request->method, span_of("HEAD")));
+        set_numbers(a, to_ms(request->timeouts.connect), body_len);
+        if (set_origin(a, request) ||
+            set_text(a->easy, CURLOPT_CUSTOMREQUEST, &a->set.method, request->method) ||
+            set_text(a->easy, CURLOPT_REQUEST_TARGET, &a->set.target, request->target) ||
+            curl_easy_setopt(a->easy, CURLOPT_HTTPHEADER, a->lines.list))
+                return UPSTREAM_PROXY_INTERNAL_ERROR;
+        a->body_len = body_len;
+        return UPSTREAM_OK;
+}
+
+void attempt_setup_handle(struct attempt *a)
+{
+        CURL *easy = a->easy;
+
+        /* Only what we were asked for: no redirects (the default), credentials, proxies from our
+         * own environment, nor decoding. */
+        curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+        curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+        curl_easy_setopt(easy, CURLOPT_PROXY, "");
+        curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+        curl_easy_setopt(easy, CURLOPT_HTTP_CONTENT_DECODING, 0L);
+        curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+        curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+
+        /* Without this, giving up on a name waits for the resolver's thread, and with it the whole
+         * worker. */
+        curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+        curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, READ_BYTES);
+        curl_easy_setopt(easy, CURLOPT_PRIVATE, a);
+        curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, a->error_text);
+        a->set.body_len = -1;
+}
