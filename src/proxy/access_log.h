@@ -1,0 +1,38 @@
+/* proxy/access_log.h - one JSON line for each request that has ended. */
+#ifndef WEIR_PROXY_ACCESS_LOG_H
+#define WEIR_PROXY_ACCESS_LOG_H
+
+#include <stddef.h>
+
+#include "base/span.h"
+#include "base/usec.h"
+#include "core/answer_class.h"
+#include "core/outcome.h"
+#include "runtime/sink.h"
+
+struct access_entry {
+        usec_t real; /* wall clock at the arrival */
+        const char *client;
+        struct span method;
+        const char
+            *url; /* as the client sent it; values of the query that look secret are hidden */
+        const char *scope; /* NULL: none was found */
+        const char *class; /* NULL: there was no answer */
+        int status;        /* as the client saw it; 0: it saw none */
+        unsigned attempts;
+        usec_t queued, duration;
+        struct {
+                usec_t connect, first_byte, total; /* of the last attempt */
+                const char *address;               /* "" none */
+        } upstream;
+        size_t bytes_in, bytes_out; /* of the bodies */
+        enum outcome outcome;
+};
+
+void access_log_write(struct sink *sink, const struct access_entry *entry);
+
+/* The URL as it may be logged: values of query parameters with names such as key, token or password
+ * are replaced, bytes that are not ASCII are percent-encoded. The caller frees it. */
+char *access_log_url(const char *url);
+
+#endif

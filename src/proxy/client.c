@@ -1,0 +1,250 @@
+#include "proxy/client.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <event2/buffer.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/xalloc.h"
+#include "proxy/exchange.h"
+#include "runtime/clock.h"
+#include "runtime/log.h"
+
+static struct timeval timeval_of(usec_t t)
+{
+        return (struct timeval){(time_t)(t / USEC_PER_SEC), (suseconds_t)(t % USEC_PER_SEC)};
+}
+
+static void set_idle_timeout(struct client *c, bool reading)
+{
+        struct timeval tv = timeval_of(c->worker->config->clients.idle_timeout);
+        bufferevent_set_timeouts(c->bev, reading ? &tv : NULL, &tv);
+}
+
+static void client_free(struct client *c)
+{
+        struct worker *w = c->worker;
+        if (c->evcon) {
+                HASH_DEL(w->client_by_connection, c);
+                event_del(&c->closed);
+                event_del(&c->head_timer);
+        }
+        list_remove(&c->link);
+        atomic_fetch_sub(&w->shared->clients, 1);
+        free(c);
+        worker_check_drained(w);
+}
+
+/* evhttp is about to free the connection, for whichever reason. */
+static void on_connection_closed(struct evhttp_connection *evcon, void *arg)
+{
+        (void)evcon;
+        struct client *c = arg;
+        struct exchange *ex = c->exchange;
+        c->exchange = NULL;
+        if (ex)
+                exchange_client_gone(ex);
+        client_free(c);
+}
+
+/*
+ * While an exchange waits evhttp does not read, and so would not notice that the peer has left;
+ * EPOLLRDHUP tells. One event for the connection's whole life costs no system call for a request.
+ */
+static void on_peer_closed(evutil_socket_t fd, short what, void *arg)
+{
+        (void)fd, (void)what;
+        struct client *c = arg;
+        if (c->exchange)
+                client_drop(c);
+        else
+                event_del(&c->closed); /* evhttp reads the end of file itself */
+}
+
+/* Sends a refusal past evhttp, which cannot reply before it has a whole request. */
+static void refuse_raw(struct client *c, const char *status, const char *text)
+{
+        char *reply = xasprintf("HTTP/1.1 %s\r\nConnection: close\r\nProxy-Status: weir; "
+                                "error=http_request_error\r\nContent-Type: text/plain\r\n"
+                                "Content-Length: %zu\r\n\r\n%s\n",
+                                status, strlen(text) + 1, text);
+        evutil_socket_t fd = bufferevent_getfd(c->bev);
+        ssize_t ignored = send(fd, reply, strlen(reply), MSG_NOSIGNAL | MSG_DONTWAIT);
+        (void)ignored;
+        shutdown(fd, SHUT_WR);
+        c->phase = CLIENT_REFUSED;
+        free(reply);
+}
+
+/* evhttp's timeouts are idle timeouts: a head that drips in byte by byte would keep its connection
+ * for ever. The first expiry refuses, the second ends the wait for the peer to close. */
+static void on_head_timeout(evutil_socket_t fd, short what, void *arg)
+{
+        (void)fd, (void)what;
+        struct client *c = arg;
+        if (c->phase == CLIENT_HEAD) {
+                struct timeval linger = {1, 0};
+                refuse_raw(c, "408 Request Timeout", "The request head took too long.");
+                event_add(&c->head_timer, &linger);
+        } else if (c->phase == CLIENT_REFUSED) {
+                client_drop(c);
+        }
+}
+
+/* Looks for the empty line that ends a head in the newest n bytes. */
+static bool head_ends(struct client *c, struct evbuffer *input, size_t n)
+{
+        struct evbuffer_ptr at;
+        struct evbuffer_iovec parts[8];
+        size_t total = evbuffer_get_length(input);
+        if (n > total || evbuffer_ptr_set(input, &at, total - n, EVBUFFER_PTR_SET) < 0)
+                return false;
+        int count = evbuffer_peek(input, (ev_ssize_t)n, &at, parts, 8);
+        for (int i = 0; i < count && i < 8; i++) {
+                const char *p = parts[i].iov_base;
+                for (size_t k = 0; k < parts[i].iov_len; k++) {
+                        if (p[k] == '\n') {
+                                if (c->line_empty)
+                                        return true;
+                                c->line_empty = true;
+                        } else if (p[k] != '\r') {
+                                c->line_empty = false;
+                        }
+                }
+        }
+        return false;
+}
+
+static void watch_head(struct client *c, struct evbuffer *input, size_t n)
+{
+        const struct config *config = c->worker->config;
+        bool began = c->phase == CLIENT_IDLE;
+        if (began) {
+                c->phase = CLIENT_HEAD;
+                c->head_bytes = 0;
+                c->line_empty = false;
+        }
+        c->head_bytes += n;
+        if (head_ends(c, input, n)) {
+                c->phase = CLIENT_BODY;
+                event_del(&c->head_timer);
+        } else if (c->head_bytes > config->clients.max_header) {
+                struct timeval linger = {1, 0};
+                refuse_raw(c, "431 Request Header Fields Too Large",
+                           "The header fields are larger than clients.max_header allows.");
+                event_add(&c->head_timer, &linger);
+        } else if (began) {
+                struct timeval tv = timeval_of(config->clients.header_timeout);
+                event_add(&c->head_timer, &tv);
+        }
+}
+
+static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info, void *arg)
+{
+        struct client *c = arg;
+        if (info->n_added && (c->phase == CLIENT_IDLE || c->phase == CLIENT_HEAD))
+                watch_head(c, input, info->n_added);
+}
+
+static void describe_peer(struct client *c)
+{
+        socklen_t size = sizeof c->peer;
+        const struct sockaddr *sa = (struct sockaddr *)&c->peer;
+        if (getpeername(bufferevent_getfd(c->bev), (struct sockaddr *)&c->peer, &size) < 0)
+                c->peer.ss_family = AF_UNSPEC;
+        if (sa->sa_family == AF_INET)
+                inet_ntop(AF_INET, &((struct sockaddr_in *)&c->peer)->sin_addr, c->address,
+                          sizeof c->address);
+        else if (sa->sa_family == AF_INET6)
+                inet_ntop(AF_INET6, &((struct sockaddr_in6 *)&c->peer)->sin6_addr, c->address,
+                          sizeof c->address);
+        else
+                strcpy(c->address, "unix");
+}
+
+/*
+ * evhttp makes its connection object only after client_accept has returned, and offers no way to it
+ * before a whole request was read; but the object is the argument of the bufferevent's callbacks.
+ * This runs in the same turn of the loop, before anything can have happened to the connection.
+ */
+static void adopt(evutil_socket_t fd, short what, void *arg)
+{
+        (void)fd, (void)what;
+        struct client *c = arg;
+        struct worker *w = c->worker;
+        void *evcon = NULL;
+        bufferevent_getcb(c->bev, NULL, NULL, NULL, &evcon);
+        evutil_socket_t socket = bufferevent_getfd(c->bev);
+        bool alive = bufferevent_decref(c->bev) == 0 && evcon && socket >= 0;
+        if (!alive) {
+                client_free(c);
+                return;
+        }
+        c->evcon = evcon;
+        describe_peer(c);
+        HASH_ADD_PTR(w->client_by_connection, evcon, c);
+        evhttp_connection_set_closecb(c->evcon, on_connection_closed, c);
+        evbuffer_add_cb(bufferevent_get_input(c->bev), on_input, c);
+        event_assign(&c->closed, w->base, socket, EV_CLOSED | EV_PERSIST, on_peer_closed, c);
+        event_assign(&c->head_timer, w->base, -1, 0, on_head_timeout, c);
+        event_add(&c->closed, NULL);
+        set_idle_timeout(c, true);
+        /* While a reply is written evhttp reads on and hands nothing out: bound what may pile up.
+         * One whole request must fit, since evhttp waits for all of a body before it takes it. */
+        bufferevent_setwatermark(c->bev, EV_READ, 0,
+                                 w->config->clients.max_body + 2 * w->config->clients.max_header);
+        if (atomic_load(&w->shared->clients) > w->config->clients.max_connections) {
+                refuse_raw(c, "503 Service Unavailable",
+                           "There are as many connections as clients.max_connections allows.");
+                struct timeval linger = {1, 0};
+                event_add(&c->head_timer, &linger);
+        }
+}
+
+struct bufferevent *client_accept(struct event_base *base, void *worker)
+{
+        struct worker *w = worker;
+        struct client *c = xcalloc(1, sizeof *c);
+        c->worker = w;
+        c->bev = bufferevent_socket_new(base, -1, 0);
+        if (!c->bev)
+                abort();
+        bufferevent_incref(c->bev);
+        list_append(&w->clients, &c->link);
+        atomic_fetch_add(&w->shared->clients, 1);
+        if (event_base_once(base, -1, EV_TIMEOUT, adopt, c, NULL) < 0)
+                abort();
+        return c->bev;
+}
+
+struct client *client_find(const struct worker *w, const struct evhttp_connection *evcon)
+{
+        struct client *c;
+        HASH_FIND_PTR(w->client_by_connection, &evcon, c);
+        return c;
+}
+
+void client_begin(struct client *c, struct exchange *ex)
+{
+        c->exchange = ex;
+        c->phase = CLIENT_BUSY;
+        set_idle_timeout(c, false);
+}
+
+void client_end(struct client *c)
+{
+        struct evbuffer *input = bufferevent_get_input(c->bev);
+        size_t pipelined = evbuffer_get_length(input);
+        c->exchange = NULL;
+        c->phase = CLIENT_IDLE;
+        set_idle_timeout(c, true);
+        if (pipelined)
+                watch_head(c, input, pipelined);
+}
+
+void client_drop(struct client *c)
+{
+        evhttp_connection_free(c->evcon); /* calls on_connection_closed */
+}

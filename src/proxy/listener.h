@@ -1,0 +1,24 @@
+/* proxy/listener.h - opens the sockets that the workers listen on. */
+#ifndef WEIR_PROXY_LISTENER_H
+#define WEIR_PROXY_LISTENER_H
+
+#include <stddef.h>
+#include <sys/socket.h>
+
+#define LISTENER_TEXT_SIZE 128
+
+/*
+ * Opens `address` ("127.0.0.1:8080", "[::1]:8080", "unix:/path") once for each worker, the TCP ones
+ * with SO_REUSEPORT so that the kernel spreads connections; a port of 0 takes a free one, the same
+ * for all. A local socket is one socket shared by all, as duplicates.
+ *
+ * ret_fds   `count` listening, non-blocking descriptors
+ * ret_text  the address as bound, for people
+ * ret_port  0 for a local socket
+ *
+ * Returns 0, or -errno with nothing left open.
+ */
+int listener_open(const char *address, size_t count, int *ret_fds,
+                  char ret_text[static LISTENER_TEXT_SIZE], unsigned *ret_port);
+
+#endif

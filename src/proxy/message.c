@@ -1,0 +1,355 @@
+#include "proxy/message.h"
+
+#include <ctype.h>
+#include <event2/http_struct.h>
+#include <event2/keyvalq_struct.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/xalloc.h"
+
+/* RFC 9110, 7.6.1 and the obsolete Proxy-Connection and Keep-Alive. Trailer goes with the trailers,
+ * which are not forwarded (6.5.1); Expect was answered by evhttp, which has read the body already.
+ */
+static bool is_hop_by_hop(struct span name)
+{
+        static const char *const names[] = {
+            "Connection", "Keep-Alive",        "Proxy-Connection", "Proxy-Authorization",
+            "TE",         "Transfer-Encoding", "Upgrade",          "Proxy-Authenticate",
+            "Trailer",
+        };
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+                if (span_equal_nocase(name, span_of(names[i])))
+                        return true;
+        return false;
+}
+
+/* A field that must reach the other side whatever Connection says: without it the message would
+ * mean something else (RFC 9110, 7.6.1 asks senders not to name such). */
+static bool is_essential(struct span name)
+{
+        static const char *const names[] = {"Host", "Content-Length",   "Date",
+                                            "Via",  "Content-Encoding", "Content-Type"};
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+                if (span_equal_nocase(name, span_of(names[i])))
+                        return true;
+        return false;
+}
+
+static bool list_has(struct span list, struct span token)
+{
+        for (struct span item; span_next(&list, ',', &item);)
+                if (span_equal_nocase(item, token))
+                        return true;
+        return false;
+}
+
+static bool connection_names(const struct evkeyvalq *headers, struct span name)
+{
+        const struct evkeyval *kv;
+        TAILQ_FOREACH(kv, headers, next)
+        if (strcasecmp(kv->key, "Connection") == 0 && list_has(span_of(kv->value), name))
+                return true;
+        return false;
+}
+
+static bool is_token(const char *s)
+{
+        if (!*s)
+                return false;
+        for (; *s; s++)
+                if (!isalnum((unsigned char)*s) && !strchr("!#$%&'*+-.^_`|~", *s))
+                        return false;
+        return true;
+}
+
+static bool has_control(const char *s, bool space_too)
+{
+        for (; *s; s++) {
+                unsigned char c = (unsigned char)*s;
+                if ((c < 0x20 && c != '\t') || c == 0x7f || (space_too && (c == ' ' || c == '\t')))
+                        return true;
+        }
+        return false;
+}
+
+static bool fault(struct message_fault *ret, int status, const char *error, const char *text,
+                  bool close)
+{
+        *ret = (struct message_fault){status, error, text, close};
+        return false;
+}
+
+static bool bad_framing(struct message_fault *ret, const char *text)
+{
+        return fault(ret, 400, "http_request_error", text, true);
+}
+
+static bool bad_request(struct message_fault *ret, const char *text)
+{
+        return fault(ret, 400, "http_request_error", text, false);
+}
+
+/* Everything that decides where the body ends; what is wrong here could smuggle a second request.
+ */
+static bool check_framing(struct evhttp_request *req, struct message_fault *ret)
+{
+        const char *length = NULL, *coding = NULL;
+        const struct evkeyval *kv;
+        TAILQ_FOREACH(kv, req->input_headers, next)
+        {
+                if (strcasecmp(kv->key, "Content-Length") == 0) {
+                        size_t n = strspn(kv->value, "0123456789");
+                        if (n == 0 || kv->value[n])
+                                return bad_framing(ret, "Content-Length is not a number.");
+                        if (length)
+                                return bad_framing(ret, "There is more than one Content-Length.");
+                        length = kv->value;
+                } else if (strcasecmp(kv->key, "Transfer-Encoding") == 0) {
+                        if (coding || strcasecmp(kv->value, "chunked") != 0)
+                                return bad_framing(
+                                    ret, "Transfer-Encoding may only be chunked, and only once.");
+                        coding = kv->value;
+                }
+        }
+        if (length && coding)
+                return bad_framing(ret, "Content-Length and Transfer-Encoding exclude each other.");
+        if (coding && req->minor == 0)
+                return bad_framing(ret, "HTTP/1.0 has no Transfer-Encoding.");
+        /* evhttp reads no body for these, so its bytes would be taken for the next request. */
+        bool has_body = coding || (length && strspn(length, "0") != strlen(length));
+        if (has_body && (req->type == EVHTTP_REQ_HEAD || req->type == EVHTTP_REQ_TRACE))
+                return bad_framing(ret, "HEAD and TRACE requests have no body.");
+        return true;
+}
+
+static bool check_fields(struct evhttp_request *req, size_t max_header, struct message_fault *ret)
+{
+        size_t total = strlen(evhttp_request_get_uri(req)), hosts = 0;
+        const struct evkeyval *kv;
+        TAILQ_FOREACH(kv, req->input_headers, next)
+        {
+                total += strlen(kv->key) + strlen(kv->value) + 4;
+                if (!is_token(kv->key))
+                        return bad_framing(ret, "A header field name is not a token.");
+                if (has_control(kv->value, false))
+                        return bad_framing(ret, "A header field value has control characters.");
+                hosts += strcasecmp(kv->key, "Host") == 0;
+        }
+        if (total > max_header)
+                return fault(ret, 431, "http_request_error",
+                             "The header fields are larger than clients.max_header allows.", true);
+        if (hosts > 1)
+                return bad_request(ret, "There is more than one Host field.");
+        if (hosts == 0 && req->minor >= 1)
+                return bad_request(ret, "A Host field is missing.");
+        return true;
+}
+
+static bool parse_port(struct span text, unsigned *ret)
+{
+        unsigned port = 0;
+        if (text.len == 0 || text.len > 5)
+                return false;
+        for (size_t i = 0; i < text.len; i++) {
+                if (!isdigit((unsigned char)text.ptr[i]))
+                        return false;
+                port = 10 * port + (unsigned)(text.ptr[i] - '0');
+        }
+        if (port == 0 || port > 65535)
+                return false;
+        *ret = port;
+        return true;
+}
+
+/* Splits "host", "host:port", "[v6]:port" (RFC 3986, 3.2). */
+static bool parse_authority(struct message *m, struct span authority, struct message_fault *ret)
+{
+        struct span host = authority;
+        m->port = 80;
+        if (memchr(authority.ptr, '@', authority.len))
+                return bad_request(ret, "A user name in the target is not allowed.");
+        const char *colon;
+        if (authority.len && authority.ptr[0] == '[') {
+                const char *end = memchr(authority.ptr, ']', authority.len);
+                if (!end)
+                        return bad_request(ret, "The host in the target is malformed.");
+                host = (struct span){authority.ptr + 1, (size_t)(end - authority.ptr) - 1};
+                if (strspn(host.ptr, "0123456789abcdefABCDEF:.") < host.len)
+                        return bad_request(ret, "The host in the target is malformed.");
+                colon = end + 1 < authority.ptr + authority.len ? end + 1 : NULL;
+                if (colon && *colon != ':')
+                        return bad_request(ret, "The host in the target is malformed.");
+        } else {
+                colon = memchr(authority.ptr, ':', authority.len);
+                if (colon)
+                        host.len = (size_t)(colon - authority.ptr);
+                for (size_t i = 0; i < host.len; i++)
+                        if (!isalnum((unsigned char)host.ptr[i]) && !strchr("-._~", host.ptr[i]))
+                                return bad_request(ret, "The host in the target is malformed.");
+        }
+        if (host.len == 0 || host.len > 255)
+                return bad_request(ret, "The target names no host.");
+        if (colon && colon + 1 < authority.ptr + authority.len) {
+                struct span port = {colon + 1, (size_t)(authority.ptr + authority.len - colon) - 1};
+                if (!parse_port(port, &m->port))
+                        return bad_request(ret,
+                                           "The port in the target is not one from 1 to 65535.");
+        }
+        m->host = xspandup(host);
+        for (char *p = m->host; *p; p++)
+                *p = (char)tolower((unsigned char)*p);
+        return true;
+}
+
+static bool parse_target(struct message *m, struct evhttp_request *req, struct message_fault *ret)
+{
+        const char *uri = evhttp_request_get_uri(req);
+        if (has_control(uri, true))
+                return bad_framing(ret, "The target has a space or a control character.");
+        if (uri[0] == '/' || strcmp(uri, "*") == 0)
+                return fault(
+                    ret, 400, "http_request_error",
+                    "This is a forward proxy: it wants a whole URL, as clients send it when "
+                    "HTTP_PROXY is set.",
+                    false);
+        const char *colon = strstr(uri, "://");
+        if (!colon)
+                return bad_request(ret, "The target is not a URL.");
+        m->scheme = (struct span){uri, (size_t)(colon - uri)};
+        if (span_equal_nocase(m->scheme, span_of("https")))
+                return fault(ret, 501, "http_request_error",
+                             "https targets are not available in this version.", false);
+        if (!span_equal_nocase(m->scheme, span_of("http")))
+                return bad_request(ret, "Only http targets can be fetched.");
+        const char *start = colon + 3;
+        size_t n = strcspn(start, "/?#");
+        m->authority = (struct span){start, n};
+        if (!parse_authority(m, m->authority, ret))
+                return false;
+        /* A fragment is never sent (RFC 9112, 3.2); a query without a path belongs to "/". */
+        const char *rest = start + n;
+        size_t rest_len = strcspn(rest, "#");
+        m->target = xasprintf("%s%.*s", *rest == '/' ? "" : "/", (int)rest_len, rest);
+        if (req->type == EVHTTP_REQ_OPTIONS && rest_len == 0) {
+                free(m->target); /* RFC 9112, 3.2.4 */
+                m->target = xstrdup("*");
+        }
+        return true;
+}
+
+static struct span method_name(const struct evhttp_request *req)
+{
+        switch (req->type) {
+        case EVHTTP_REQ_GET:
+                return span_of("GET");
+        case EVHTTP_REQ_HEAD:
+                return span_of("HEAD");
+        case EVHTTP_REQ_POST:
+                return span_of("POST");
+        case EVHTTP_REQ_PUT:
+                return span_of("PUT");
+        case EVHTTP_REQ_DELETE:
+                return span_of("DELETE");
+        case EVHTTP_REQ_OPTIONS:
+                return span_of("OPTIONS");
+        case EVHTTP_REQ_TRACE:
+                return span_of("TRACE");
+        case EVHTTP_REQ_PATCH:
+                return span_of("PATCH");
+        case EVHTTP_REQ_CONNECT:
+        default:
+                return (struct span){0};
+        }
+}
+
+static bool copy_fields(struct message *m, struct evhttp_request *req, const char *via,
+                        struct message_fault *ret)
+{
+        const struct evkeyvalq *headers = req->input_headers;
+        const struct evkeyval *kv;
+        bool listed = evhttp_find_header(headers, "Connection") != NULL;
+        if (req->minor == 0 && !evhttp_find_header(headers, "Host"))
+                fields_add(&m->fields, span_of("Host"), m->authority);
+        TAILQ_FOREACH(kv, headers, next)
+        {
+                struct span name = span_of(kv->key), value = span_of(kv->value);
+                if (is_hop_by_hop(name) || span_equal_nocase(name, span_of("Expect")))
+                        continue;
+                if (listed && !is_essential(name) && connection_names(headers, name))
+                        continue;
+                if (span_equal_nocase(name, span_of("Via")) && strstr(kv->value, via))
+                        return fault(ret, 508, "proxy_loop_detected",
+                                     "This request has been here before: the proxies form a loop.",
+                                     false);
+                /* RFC 9112, 3.2.2: the target wins. */
+                if (span_equal_nocase(name, span_of("Host")))
+                        value = m->authority;
+                fields_add(&m->fields, name, value);
+        }
+        char *entry = xasprintf("1.%d %s", req->minor, via);
+        fields_add(&m->fields, span_of("Via"), span_of(entry));
+        free(entry);
+        return true;
+}
+
+bool message_read(struct message *ret, struct evhttp_request *req, size_t max_header,
+                  const char *via, struct message_fault *ret_fault)
+{
+        *ret = (struct message){0};
+        /* evhttp reads any 1.x; to the client weir is at most 1.1. */
+        if (req->major != 1)
+                return fault(ret_fault, 505, "http_request_error",
+                             "Only HTTP/1.0 and 1.1 are spoken here.", true);
+        if (req->minor > 1)
+                req->minor = 1;
+        ret->wants_close = connection_names(req->input_headers, span_of("close"));
+        if (!check_framing(req, ret_fault) || !check_fields(req, max_header, ret_fault))
+                return false;
+        ret->chunked = evhttp_find_header(req->input_headers, "Transfer-Encoding") != NULL;
+        ret->method = method_name(req);
+        if (req->type == EVHTTP_REQ_CONNECT)
+                return fault(ret_fault, 501, "http_request_error",
+                             "CONNECT (https through the proxy) is not available in this version.",
+                             true);
+        return parse_target(ret, req, ret_fault) && copy_fields(ret, req, via, ret_fault);
+}
+
+void message_done(struct message *m)
+{
+        free(m->host);
+        free(m->target);
+        fields_done(&m->fields);
+        *m = (struct message){0};
+}
+
+static bool answer_connection_names(const struct fields *answer, struct span name)
+{
+        struct span list;
+        for (size_t i = 0; fields_find(answer, i, span_of("Connection"), &list, &i); i++)
+                if (list_has(list, name))
+                        return true;
+        return false;
+}
+
+void message_copy_answer(struct evhttp_request *req, const struct fields *answer, const char *via)
+{
+        struct evkeyvalq *out = evhttp_request_get_output_headers(req);
+        struct span ignored;
+        bool listed = fields_find(answer, 0, span_of("Connection"), &ignored, NULL);
+        for (size_t i = 0; i < answer->count; i++) {
+                struct field f = fields_at(answer, i);
+                if (is_hop_by_hop(f.name))
+                        continue;
+                if (listed && !is_essential(f.name) && answer_connection_names(answer, f.name))
+                        continue;
+                char *name = xspandup(f.name), *value = xspandup(f.value);
+                evhttp_add_header(out, name, value);
+                free(name);
+                free(value);
+        }
+        char *entry = xasprintf("1.1 %s", via);
+        evhttp_add_header(out, "Via", entry);
+        free(entry);
+}

@@ -1,0 +1,50 @@
+/* proxy/message.h - reads and checks a request to a proxy, and prepares fields for the other side.
+ */
+#ifndef WEIR_PROXY_MESSAGE_H
+#define WEIR_PROXY_MESSAGE_H
+
+#include <event2/http.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/fields.h"
+#include "base/span.h"
+
+/* A request that may be forwarded. The spans point into `text` or into the evhttp request. */
+struct message {
+        struct span method;
+        struct span scheme;    /* "http" */
+        char *host;            /* lower-case, without port and brackets; owned */
+        unsigned port;         /* 80 where the target names none */
+        struct span authority; /* as the client spelled it: for Host */
+        char *target;          /* path and query exactly as sent, "/" where there is none; owned */
+        struct fields fields;  /* what goes upstream */
+        bool chunked;          /* the body came in chunks; it goes on with a Content-Length */
+        bool wants_close;      /* the client asked for the connection to be closed */
+};
+
+/* Why a request is not forwarded. */
+struct message_fault {
+        int status;
+        const char *error; /* RFC 9209 error type, "" where none fits */
+        const char *text;  /* one plain sentence for the client */
+        bool close; /* its framing is in doubt: nothing more may be read from this connection */
+};
+
+/*
+ * Checks `req` by RFC 9112 more strictly than evhttp does, and fills *ret. Hop-by-hop fields and
+ * those that Connection names are left out, Host is made to match the target, Via is added.
+ *
+ * max_header  bytes of all names and values
+ * via         our own entry for Via; where the request carries it already it came round in a loop
+ *
+ * Returns true, or false with *ret_fault filled. message_done is due either way.
+ */
+bool message_read(struct message *ret, struct evhttp_request *req, size_t max_header,
+                  const char *via, struct message_fault *ret_fault);
+void message_done(struct message *m);
+
+/* Copies the end-to-end fields of an answer to `req`'s output headers, with Via added. */
+void message_copy_answer(struct evhttp_request *req, const struct fields *answer, const char *via);
+
+#endif

@@ -1,0 +1,36 @@
+/* proxy/reply.h - writes the head of an answer to the client: the upstream's, or weir's own. */
+#ifndef WEIR_PROXY_REPLY_H
+#define WEIR_PROXY_REPLY_H
+
+#include <event2/http.h>
+#include <stdbool.h>
+
+#include "base/span.h"
+#include "base/usec.h"
+#include "egress/upstream.h"
+
+/* What the Weir-… fields say of the request; NULL pointers to it leave them out. */
+struct reply_note {
+        unsigned attempts;
+        usec_t queued;
+        const char *scope; /* NULL: not known yet */
+};
+
+/* Starts the upstream's answer; its body follows in chunks.
+ * close     the connection ends after this answer */
+void reply_forward(struct evhttp_request *req, const struct upstream_answer *answer,
+                   const char *via, const struct reply_note *note, bool close);
+
+/* weir's own answer, whole. */
+struct reply_refusal {
+        int status;
+        const char *error;  /* RFC 9209 error type; "" leaves Proxy-Status without one */
+        const char *detail; /* for Proxy-Status; "" none */
+        const char *text;   /* one plain sentence */
+        usec_t retry_after; /* 0: waiting does not help */
+        bool close;
+};
+void reply_refuse(struct evhttp_request *req, const struct reply_refusal *refusal,
+                  const struct reply_note *note);
+
+#endif

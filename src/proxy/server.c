@@ -1,0 +1,219 @@
+#include "proxy/server.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/xalloc.h"
+#include "proxy/listener.h"
+#include "proxy/worker.h"
+#include "runtime/clock.h"
+#include "runtime/log.h"
+
+/* Scopes that are remembered although nothing goes on in them. */
+#define MAX_LANES 10000
+
+struct server {
+        struct worker_shared shared;
+        struct sink *series;
+        struct worker *workers;
+        unsigned worker_count, started, ended;
+        unsigned port;
+        size_t listener_count;
+        int *listeners;     /* worker by worker; -1 once a worker has taken it over */
+        char **local_paths; /* of unix sockets, to be removed; NULL-terminated */
+};
+
+static int open_listeners(struct server *s, char *const *addresses, char **ret_error)
+{
+        unsigned n = s->worker_count;
+        size_t count = 0, locals = 0;
+        while (addresses[count])
+                count++;
+        s->listeners = xcalloc(count * n, sizeof *s->listeners);
+        s->local_paths = xcalloc(count + 1, sizeof *s->local_paths);
+        int *fds = xcalloc(n, sizeof *fds);
+        int r = 0;
+        for (size_t i = 0; i < count && r == 0; i++) {
+                char text[LISTENER_TEXT_SIZE];
+                unsigned port = 0;
+                r = listener_open(addresses[i], n, fds, text, &port);
+                if (r < 0) {
+                        *ret_error = xasprintf(
+                            "cannot listen on %s: %s%s", addresses[i], strerror(-r),
+                            r == -EADDRINUSE ? "; choose another with listen: in the configuration "
+                                               "or --listen"
+                                             : "");
+                        break;
+                }
+                for (unsigned w = 0; w < n; w++)
+                        s->listeners[w * count + i] = fds[w];
+                s->listener_count = count;
+                if (port && !s->port)
+                        s->port = port;
+                if (!port)
+                        s->local_paths[locals++] = xstrdup(addresses[i] + strlen("unix:"));
+                log_info("listening on %s", text);
+        }
+        free(fds);
+        return r;
+}
+
+static int open_logs(struct server *s, const struct config *config, char **ret_error)
+{
+        struct {
+                const char *path;
+                struct sink **sink;
+        } logs[] = {{config->log.access, &s->shared.access}, {config->log.series, &s->series}};
+        for (size_t i = 0; i < 2; i++) {
+                int r = sink_open(logs[i].path, logs[i].sink);
+                if (r < 0) {
+                        *ret_error =
+                            xasprintf("cannot write to %s: %s", logs[i].path, strerror(-r));
+                        return r;
+                }
+        }
+        return 0;
+}
+
+/* Signals belong to the thread that called server_start. */
+static int start_workers(struct server *s, struct config *config, char **ret_error)
+{
+        sigset_t all, before;
+        int r = 0;
+        sigfillset(&all);
+        pthread_sigmask(SIG_BLOCK, &all, &before);
+        for (; s->started < s->worker_count && r == 0; s->started++) {
+                r = worker_start(&s->workers[s->started], s->started, &s->shared, config,
+                                 s->listeners + s->started * s->listener_count, s->listener_count);
+                if (r < 0) {
+                        *ret_error = xasprintf("cannot start a worker: %s", strerror(-r));
+                        break;
+                }
+        }
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        return r;
+}
+
+static void server_free(struct server *s)
+{
+        for (char **p = s->local_paths; p && *p; p++) {
+                unlink(*p);
+                free(*p);
+        }
+        gate_free(s->shared.gate);
+        sink_close(s->shared.access);
+        sink_close(s->series);
+        if (s->shared.done >= 0)
+                close(s->shared.done);
+        free(s->shared.via);
+        free(s->workers);
+        free(s->listeners);
+        free(s->local_paths);
+        free(s);
+}
+
+int server_start(struct config *config, struct server **ret, char **ret_error)
+{
+        struct server *s = xcalloc(1, sizeof *s);
+        struct prng prng;
+        prng_init(&prng, clock_real() ^ ((uint64_t)getpid() << 40));
+        s->worker_count = config->workers;
+        s->workers = xcalloc(s->worker_count, sizeof *s->workers);
+        s->shared.via = xasprintf("weir (%08x)", (unsigned)prng_next(&prng));
+        s->shared.done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        int r = open_logs(s, config, ret_error);
+        if (r == 0) {
+                s->shared.gate = gate_new(s->worker_count, MAX_LANES, s->series);
+                r = open_listeners(s, config->listen, ret_error);
+        }
+        if (r == 0)
+                r = start_workers(s, config, ret_error);
+        if (r < 0) {
+                server_stop(s, 0, NULL);
+                return r;
+        }
+        *ret = s;
+        return 0;
+}
+
+unsigned server_port(const struct server *s)
+{
+        return s->port;
+}
+
+void server_reload(struct server *s, struct config *config)
+{
+        for (unsigned i = 0; i < s->started; i++)
+                worker_reload(&s->workers[i], config);
+}
+
+void server_reopen_logs(struct server *s)
+{
+        int a = sink_reopen(s->shared.access), b = sink_reopen(s->series);
+        if (a < 0 || b < 0)
+                log_error("cannot reopen a log file: %s; the old one stays in use",
+                          strerror(a < 0 ? -a : -b));
+}
+
+void server_drain(struct server *s)
+{
+        if (s->shared.gate)
+                gate_close(s->shared.gate);
+        for (unsigned i = 0; i < s->started; i++)
+                worker_drain(&s->workers[i]);
+}
+
+int server_done_fd(const struct server *s)
+{
+        return s->shared.done;
+}
+
+bool server_drained(struct server *s)
+{
+        uint64_t n;
+        if (read(s->shared.done, &n, sizeof n) == sizeof n)
+                s->ended += (unsigned)n;
+        return s->ended >= s->started;
+}
+
+void server_stop(struct server *s, usec_t grace, struct server_counts *ret_counts)
+{
+        usec_t deadline = usec_add(clock_now(), grace);
+        server_drain(s);
+        while (!server_drained(s)) {
+                usec_t left = usec_sub(deadline, clock_now());
+                if (left == 0)
+                        break;
+                struct pollfd p = {.fd = s->shared.done, .events = POLLIN};
+                poll(&p, 1, (int)usec_min(left / USEC_PER_MSEC + 1, 1000));
+        }
+        for (unsigned i = 0; i < s->started; i++)
+                worker_stop(&s->workers[i]);
+        for (unsigned i = 0; i < s->started; i++)
+                worker_join(&s->workers[i]);
+        if (ret_counts)
+                server_count(s, ret_counts);
+        server_free(s);
+}
+
+void server_count(struct server *s, struct server_counts *ret)
+{
+        *ret = (struct server_counts){
+            .clients = atomic_load(&s->shared.clients),
+            .exchanges = atomic_load(&s->shared.exchanges),
+            .served = atomic_load(&s->shared.served),
+        };
+        gate_stats(s->shared.gate, &ret->governor);
+}
+
+void server_look(struct server *s, void (*each)(void *arg, const struct governor_change *view),
+                 void *arg)
+{
+        gate_look(s->shared.gate, each, arg);
+}

@@ -1,0 +1,49 @@
+/* proxy/server.h - the proxy as a whole: workers, listeners and the governor, started and stopped
+ * together. */
+#ifndef WEIR_PROXY_SERVER_H
+#define WEIR_PROXY_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/usec.h"
+#include "config/config.h"
+#include "core/governor.h"
+
+struct server;
+
+struct server_counts {
+        size_t clients;   /* connections open */
+        size_t exchanges; /* requests not yet answered whole */
+        size_t served;    /* exchanges ended since the start */
+        struct governor_stats governor;
+};
+
+/* Starts it on its own threads; signals are blocked in them. Takes its own reference to `config`.
+ * ret_error: one plain line on failure, freed by the caller. 0 or -errno. */
+int server_start(struct config *config, struct server **ret, char **ret_error);
+
+unsigned server_port(const struct server *s); /* of the first TCP listener */
+
+/* Requests that arrive from now on follow `config`; what has been learned stays. */
+void server_reload(struct server *s, struct config *config);
+
+/* Opens the access and series logs anew after rotation. */
+void server_reopen_logs(struct server *s);
+
+/* No new connections; what waits is refused, what is under way ends. Returns at once. */
+void server_drain(struct server *s);
+int server_done_fd(const struct server *s); /* readable when a worker has ended */
+bool server_drained(struct server *s);      /* have all workers ended? */
+
+/* Drains for at most `grace`, drops the rest, joins the threads and frees it all.
+ * ret_counts  what was left at the end; all gauges are zero unless something leaks; may be NULL */
+void server_stop(struct server *s, usec_t grace, struct server_counts *ret_counts);
+
+void server_count(struct server *s, struct server_counts *ret_counts);
+
+/* Calls `each` for every scope, under the governor's lock. */
+void server_look(struct server *s, void (*each)(void *arg, const struct governor_change *view),
+                 void *arg);
+
+#endif

@@ -1,0 +1,176 @@
+#include "proxy/worker.h"
+
+#include <event2/buffer.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/xalloc.h"
+#include "proxy/client.h"
+#include "proxy/exchange.h"
+#include "runtime/clock.h"
+
+static const ev_uint16_t all_methods = EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD |
+                                       EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS |
+                                       EVHTTP_REQ_TRACE | EVHTTP_REQ_CONNECT | EVHTTP_REQ_PATCH;
+
+/* evhttp's limits for connections that are accepted from now on. Heads are measured by client.c,
+ * which can say 431; evhttp's own bound is the backstop. */
+static void apply_config(struct worker *w)
+{
+        const struct config *c = w->config;
+        evhttp_set_max_headers_size(w->http, (ev_ssize_t)(2 * c->clients.max_header));
+        evhttp_set_max_body_size(w->http, (ev_ssize_t)c->clients.max_body);
+}
+
+static void close_idle_clients(struct worker *w)
+{
+        list_foreach_safe (it, &w->clients) {
+                struct client *c = LIST_ENTRY_OF(it, struct client, link);
+                if (!c->exchange && c->evcon)
+                        client_drop(c);
+        }
+}
+
+static void forget_listener(struct evhttp_bound_socket *bound, void *arg)
+{
+        struct worker *w = arg;
+        evhttp_del_accept_socket(w->http, bound);
+}
+
+static void start_draining(struct worker *w)
+{
+        if (w->draining)
+                return;
+        w->draining = true;
+        evhttp_foreach_bound_socket(w->http, forget_listener, w);
+        close_idle_clients(w);
+        worker_check_drained(w);
+}
+
+static void drop_everything(struct worker *w)
+{
+        start_draining(w);
+        list_foreach_safe (it, &w->exchanges)
+                exchange_abort(it);
+        event_base_loopbreak(w->base);
+}
+
+void worker_check_drained(struct worker *w)
+{
+        if (w->draining && list_empty(&w->exchanges))
+                event_base_loopexit(w->base, NULL);
+}
+
+static void on_letters(void *arg)
+{
+        struct worker *w = arg;
+        struct config *config = atomic_exchange(&w->new_config, NULL);
+        if (config) {
+                config_unref(w->config);
+                w->config = config;
+                apply_config(w);
+        }
+        struct ticket *t;
+        enum ticket_reply reply;
+        while ((t = gate_next(w->shared->gate, w->index, &reply)))
+                exchange_turn(t, reply);
+        if (atomic_load(&w->asked_to_stop))
+                drop_everything(w);
+        else if (atomic_load(&w->asked_to_drain))
+                start_draining(w);
+}
+
+static void on_gate_timer(evutil_socket_t fd, short what, void *arg)
+{
+        (void)fd, (void)what;
+        struct worker *w = arg;
+        gate_tick(w->shared->gate);
+}
+
+static void *run(void *arg)
+{
+        struct worker *w = arg;
+        event_base_dispatch(w->base);
+        uint64_t one = 1;
+        ssize_t ignored = write(w->shared->done, &one, sizeof one);
+        (void)ignored;
+        return NULL;
+}
+
+static void make_http(struct worker *w)
+{
+        w->http = evhttp_new(w->base);
+        if (!w->http)
+                abort();
+        evhttp_set_allowed_methods(w->http, all_methods);
+        evhttp_set_default_content_type(w->http, NULL);
+        /* A body over the limit is read to its end, so that its sender gets to read the 413. */
+        evhttp_set_flags(w->http, EVHTTP_SERVER_LINGERING_CLOSE);
+        evhttp_set_bevcb(w->http, client_accept, w);
+        evhttp_set_gencb(w->http, exchange_receive, w);
+}
+
+int worker_start(struct worker *w, unsigned index, struct worker_shared *shared,
+                 struct config *config, const int *listeners, size_t listener_count)
+{
+        w->index = index;
+        w->shared = shared;
+        w->config = config_ref(config);
+        list_init(&w->clients);
+        list_init(&w->exchanges);
+        prng_init(&w->prng, clock_real() * (index + 1));
+        w->base = event_base_new();
+        w->scratch = evbuffer_new();
+        if (!w->base || !w->scratch)
+                abort();
+        int r = mailbox_init(&w->mailbox, w->base, on_letters, w);
+        if (r < 0)
+                return r;
+        gate_attach(shared->gate, index, &w->mailbox);
+        if (index == 0) {
+                w->timer = event_new(w->base, gate_timer(shared->gate), EV_READ | EV_PERSIST,
+                                     on_gate_timer, w);
+                event_add(w->timer, NULL);
+        }
+        w->upstream = upstream_new(w->base);
+        make_http(w);
+        apply_config(w);
+        for (size_t i = 0; i < listener_count; i++)
+                if (evhttp_accept_socket(w->http, listeners[i]) < 0)
+                        abort();
+        return -pthread_create(&w->thread, NULL, run, w);
+}
+
+void worker_reload(struct worker *w, struct config *config)
+{
+        config_unref(atomic_exchange(&w->new_config, config_ref(config)));
+        mailbox_ring(&w->mailbox);
+}
+
+void worker_drain(struct worker *w)
+{
+        atomic_store(&w->asked_to_drain, true);
+        mailbox_ring(&w->mailbox);
+}
+
+void worker_stop(struct worker *w)
+{
+        atomic_store(&w->asked_to_stop, true);
+        mailbox_ring(&w->mailbox);
+}
+
+void worker_join(struct worker *w)
+{
+        pthread_join(w->thread, NULL);
+        evhttp_free(w->http); /* closes what is still open */
+        upstream_free(w->upstream);
+        if (w->timer)
+                event_free(w->timer);
+        mailbox_done(&w->mailbox);
+        evbuffer_free(w->scratch);
+        event_base_free(w->base);
+        config_unref(w->config);
+        config_unref(atomic_load(&w->new_config));
+}

@@ -1,0 +1,63 @@
+/* proxy/worker.h - one thread with its own event loop, listener, connections and upstream pool. */
+#ifndef WEIR_PROXY_WORKER_H
+#define WEIR_PROXY_WORKER_H
+
+#include <event2/event.h>
+#include <event2/http.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/list.h"
+#include "base/prng.h"
+#include "config/config.h"
+#include "egress/upstream.h"
+#include "runtime/gate.h"
+#include "runtime/mailbox.h"
+#include "runtime/sink.h"
+
+/* What all workers share; owned by the server. Only the counts change while they run. */
+struct worker_shared {
+        struct gate *gate;
+        struct sink *access; /* NULL: no access log */
+        char *via; /* our entry in Via: the name, and a comment that tells this instance */
+        int done;  /* an eventfd: each worker adds one when its loop has ended */
+        atomic_size_t clients, exchanges, served;
+};
+
+/* Everything here but the letters is touched by the worker's own thread alone. */
+struct worker {
+        unsigned index;
+        pthread_t thread;
+        struct event_base *base;
+        struct evhttp *http;
+        struct upstream *upstream;
+        struct mailbox mailbox;
+        struct worker_shared *shared;
+        struct config *config; /* the snapshot for requests that arrive from now on */
+        struct list clients;
+        struct client *client_by_connection; /* hash */
+        struct list exchanges;
+        struct evbuffer *scratch; /* empty between uses */
+        struct prng prng;
+        struct event *timer; /* worker 0: the gate's */
+        bool draining;
+        /* letters: left by the main thread, which then rings the mailbox */
+        _Atomic(struct config *) new_config;
+        atomic_bool asked_to_drain, asked_to_stop;
+};
+
+/* Takes the listening sockets over. 0 or -errno. */
+int worker_start(struct worker *w, unsigned index, struct worker_shared *shared,
+                 struct config *config, const int *listeners, size_t listener_count);
+
+/* From the main thread. */
+void worker_reload(struct worker *w, struct config *config); /* takes a reference of its own */
+void worker_drain(struct worker *w); /* no new connections; ends when its exchanges have ended */
+void worker_stop(struct worker *w);  /* drops what is still open, and ends */
+void worker_join(struct worker *w);  /* waits for its thread and frees all that it had */
+
+/* From the worker's own thread: an exchange has ended or a connection closed. */
+void worker_check_drained(struct worker *w);
+
+#endif

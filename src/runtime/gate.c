@@ -1,0 +1,223 @@
+#include "runtime/gate.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/xalloc.h"
+#include "runtime/clock.h"
+
+struct gate {
+        pthread_mutex_t mutex; /* guards all below but `timer`, `series` and `posts[].mailbox` */
+        struct governor *governor;
+        struct gate_post *posts;
+        unsigned post_count;
+        int timer;
+        usec_t armed; /* when the timer fires; USEC_MAX: it does not */
+        struct sink *series;
+        json_t *changes; /* records made under the mutex, written after it */
+};
+
+static void on_change(void *arg, const struct governor_change *c)
+{
+        struct gate *g = arg;
+        usec_t real = clock_real();
+        char time[CLOCK_TEXT_SIZE], until[CLOCK_TEXT_SIZE] = "";
+        if (c->view.closed_until > c->now)
+                clock_text(usec_add(real, c->view.closed_until - c->now), until);
+        json_t *record =
+            json_pack("{s:s, s:s, s:s, s:f, s:f, s:i, s:I, s:s}", "time", clock_text(real, time),
+                      "scope", c->key, "event", limiter_event_name(c->event), "rate", c->view.rate,
+                      "concurrency", c->view.concurrency, "in_flight", (int)c->view.in_flight,
+                      "queued", (json_int_t)c->queued, "closed_until", until);
+        json_array_append_new(g->changes, record);
+}
+
+struct gate *gate_new(unsigned workers, size_t max_lanes, struct sink *series)
+{
+        struct gate *g = xcalloc(1, sizeof *g);
+        struct governor_config config = {.max_lanes = max_lanes};
+        if (getrandom(&config.seed, sizeof config.seed, 0) < 0)
+                config.seed = clock_real();
+        if (series) {
+                config.on_change = on_change;
+                config.arg = g;
+                g->changes = json_array();
+        }
+        pthread_mutex_init(&g->mutex, NULL);
+        g->governor = governor_new(&config);
+        g->posts = xcalloc(workers, sizeof *g->posts);
+        g->post_count = workers;
+        for (unsigned i = 0; i < workers; i++)
+                list_init(&g->posts[i].ready);
+        g->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+        if (g->timer < 0)
+                abort();
+        g->armed = USEC_MAX;
+        g->series = series;
+        return g;
+}
+
+void gate_free(struct gate *g)
+{
+        if (!g)
+                return;
+        governor_free(g->governor);
+        close(g->timer);
+        json_decref(g->changes);
+        free(g->posts);
+        pthread_mutex_destroy(&g->mutex);
+        free(g);
+}
+
+void gate_attach(struct gate *g, unsigned worker, struct mailbox *mailbox)
+{
+        g->posts[worker].mailbox = mailbox;
+}
+
+int gate_timer(const struct gate *g)
+{
+        return g->timer;
+}
+
+/* A timer that fires too early costs one look; so it is only ever moved forward. */
+static void arm(struct gate *g)
+{
+        usec_t next = governor_next_wake(g->governor);
+        if (next >= g->armed)
+                return;
+        g->armed = next;
+        struct itimerspec at = {
+            .it_value = {(time_t)(next / USEC_PER_SEC), (long)(next % USEC_PER_SEC) * 1000}};
+        if (next == 0)
+                at.it_value.tv_nsec = 1; /* zero would disarm it */
+        timerfd_settime(g->timer, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+/* Hands decided tickets to their workers' posts, and rings those that were empty. */
+static void deliver(struct gate *g, usec_t now)
+{
+        struct list ready;
+        list_init(&ready);
+        governor_take(g->governor, now, &ready);
+        list_foreach_safe (it, &ready) {
+                struct ticket *t = LIST_ENTRY_OF(it, struct ticket, link);
+                struct gate_post *post = &g->posts[t->worker];
+                bool first = list_empty(&post->ready);
+                list_remove(it);
+                list_append(&post->ready, it);
+                if (first)
+                        mailbox_ring(post->mailbox);
+        }
+        arm(g);
+}
+
+static usec_t enter(struct gate *g)
+{
+        pthread_mutex_lock(&g->mutex);
+        return clock_now();
+}
+
+/* Ends an operation. Series records are written outside of the mutex: a slow disk holds up nobody.
+ */
+static void leave(struct gate *g, usec_t now)
+{
+        json_t *records = NULL;
+        deliver(g, now);
+        if (g->changes && json_array_size(g->changes)) {
+                records = g->changes;
+                g->changes = json_array();
+        }
+        pthread_mutex_unlock(&g->mutex);
+        size_t i;
+        json_t *record;
+        json_array_foreach(records, i, record) sink_write(g->series, json_incref(record));
+        json_decref(records);
+}
+
+void gate_tick(struct gate *g)
+{
+        uint64_t count;
+        ssize_t ignored = read(g->timer, &count, sizeof count);
+        (void)ignored;
+        usec_t now = enter(g);
+        g->armed = USEC_MAX;
+        leave(g, now);
+}
+
+enum ticket_reply gate_ask(struct gate *g, struct ticket *t, const struct ticket_wish *wish)
+{
+        usec_t now = enter(g);
+        enum ticket_reply reply = governor_ask(g->governor, t, wish, now);
+        leave(g, now);
+        return reply;
+}
+
+void gate_answer(struct gate *g, struct ticket *t, enum answer_class class, usec_t wait)
+{
+        usec_t now = enter(g);
+        governor_answer(g->governor, t, class, wait, now);
+        leave(g, now);
+}
+
+bool gate_withdraw_retry(struct gate *g, struct ticket *t)
+{
+        usec_t now = enter(g);
+        bool granted = governor_withdraw_retry(g->governor, t);
+        leave(g, now);
+        return granted;
+}
+
+void gate_finish(struct gate *g, struct ticket *t)
+{
+        usec_t now = enter(g);
+        governor_finish(g->governor, t, now);
+        leave(g, now);
+}
+
+void gate_cancel(struct gate *g, struct ticket *t)
+{
+        usec_t now = enter(g);
+        governor_cancel(g->governor, t, now);
+        leave(g, now);
+}
+
+struct ticket *gate_next(struct gate *g, unsigned worker, enum ticket_reply *ret_reply)
+{
+        struct ticket *t = NULL;
+        struct list *ready = &g->posts[worker].ready;
+        pthread_mutex_lock(&g->mutex);
+        if (!list_empty(ready)) {
+                t = LIST_ENTRY_OF(ready->next, struct ticket, link);
+                *ret_reply = governor_accept(g->governor, t);
+        }
+        pthread_mutex_unlock(&g->mutex);
+        return t;
+}
+
+void gate_close(struct gate *g)
+{
+        usec_t now = enter(g);
+        governor_close(g->governor, now);
+        leave(g, now);
+}
+
+void gate_stats(struct gate *g, struct governor_stats *ret_stats)
+{
+        pthread_mutex_lock(&g->mutex);
+        governor_stats(g->governor, ret_stats);
+        pthread_mutex_unlock(&g->mutex);
+}
+
+void gate_look(struct gate *g, void (*each)(void *arg, const struct governor_change *view),
+               void *arg)
+{
+        usec_t now = enter(g);
+        governor_look(g->governor, now, each, arg);
+        leave(g, now);
+}

@@ -1,0 +1,44 @@
+/* runtime/gate.h - the governor behind its one mutex, shared by all workers. */
+#ifndef WEIR_RUNTIME_GATE_H
+#define WEIR_RUNTIME_GATE_H
+
+#include "core/governor.h"
+#include "runtime/mailbox.h"
+#include "runtime/sink.h"
+
+struct gate;
+
+/* One worker's end of the gate: decided tickets lie here until their worker comes for them. */
+struct gate_post {
+        struct list ready; /* guarded by the gate */
+        struct mailbox *mailbox;
+};
+
+/* series    where each change of a limiter is written; NULL: nowhere. Borrowed. */
+struct gate *gate_new(unsigned workers, size_t max_lanes, struct sink *series);
+void gate_free(struct gate *g);
+
+/* Before the workers run. */
+void gate_attach(struct gate *g, unsigned worker, struct mailbox *mailbox);
+
+/* The timer of everything that becomes possible by itself; a descriptor to be read by worker 0,
+ * which calls gate_tick when it is readable. */
+int gate_timer(const struct gate *g);
+void gate_tick(struct gate *g);
+
+/* See core/governor.h; each may be called by the worker that owns the ticket. */
+enum ticket_reply gate_ask(struct gate *g, struct ticket *t, const struct ticket_wish *wish);
+void gate_answer(struct gate *g, struct ticket *t, enum answer_class class, usec_t wait);
+bool gate_withdraw_retry(struct gate *g, struct ticket *t);
+void gate_finish(struct gate *g, struct ticket *t);
+void gate_cancel(struct gate *g, struct ticket *t);
+
+/* The worker's next decided ticket with its reply, or NULL. */
+struct ticket *gate_next(struct gate *g, unsigned worker, enum ticket_reply *ret_reply);
+
+void gate_close(struct gate *g);
+void gate_stats(struct gate *g, struct governor_stats *ret_stats);
+void gate_look(struct gate *g, void (*each)(void *arg, const struct governor_change *view),
+               void *arg);
+
+#endif

@@ -1,0 +1,78 @@
+#include "runtime/log.h"
+
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/xalloc.h"
+#include "runtime/clock.h"
+
+static atomic_int shown_level = LOG_LEVEL_INFO;
+static atomic_int line_format = LOG_FORMAT_TEXT;
+
+static const char *const level_names[] = {
+    [LOG_LEVEL_ERROR] = "error",
+    [LOG_LEVEL_WARN] = "warn",
+    [LOG_LEVEL_INFO] = "info",
+    [LOG_LEVEL_DEBUG] = "debug",
+};
+
+void log_set(enum log_level level, enum log_format format)
+{
+        atomic_store(&shown_level, (int)level);
+        atomic_store(&line_format, (int)format);
+}
+
+static void escape_controls(char *s)
+{
+        for (; *s; s++)
+                if ((unsigned char)*s < 0x20 || *s == 0x7f)
+                        *s = '?';
+}
+
+static char *json_line(enum log_level level, const char *time, const char *message)
+{
+        json_t *o = json_pack("{s:s, s:s, s:s*}", "time", time, "level", level_names[level],
+                              "message", message);
+        char *line = json_dumps(o, JSON_COMPACT);
+        json_decref(o);
+        char *whole = xasprintf("%s\n", line ? line : "{}");
+        free(line);
+        return whole;
+}
+
+__attribute__((format(printf, 2, 0))) static void write_line(enum log_level level,
+                                                             const char *format, va_list ap)
+{
+        if ((int)level > atomic_load(&shown_level))
+                return;
+        char time[CLOCK_TEXT_SIZE];
+        clock_text(clock_real(), time);
+        char *message = xvasprintf(format, ap);
+        escape_controls(message);
+        char *line = atomic_load(&line_format) == LOG_FORMAT_JSON
+                         ? json_line(level, time, message)
+                         : xasprintf("%s %-5s %s\n", time, level_names[level], message);
+        /* Nothing useful can be done where even the log cannot be written. */
+        ssize_t ignored = write(STDERR_FILENO, line, strlen(line));
+        (void)ignored;
+        free(line);
+        free(message);
+}
+
+#define DEFINE_LOG(name, level)                \
+        void name(const char *format, ...)     \
+        {                                      \
+                va_list ap;                    \
+                va_start(ap, format);          \
+                write_line(level, format, ap); \
+                va_end(ap);                    \
+        }
+
+DEFINE_LOG(log_error, LOG_LEVEL_ERROR)
+DEFINE_LOG(log_warn, LOG_LEVEL_WARN)
+DEFINE_LOG(log_info, LOG_LEVEL_INFO)
+DEFINE_LOG(log_debug, LOG_LEVEL_DEBUG)

@@ -1,0 +1,16 @@
+/* runtime/log.h - what weir tells people: one plain line for each thing that happened. */
+#ifndef WEIR_RUNTIME_LOG_H
+#define WEIR_RUNTIME_LOG_H
+
+#include "config/config.h"
+
+/* May be called by any thread; a line is one write, so lines never mix. Text is escaped so that a
+ * peer cannot forge a line. */
+void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+void log_set(enum log_level level, enum log_format format);
+
+#endif
