@@ -53,11 +53,11 @@ struct ticket {
         struct lane_client *client;
         usec_t arrived, deadline;
         usec_t queued_at; /* when it joined its client's queue */
+        usec_t wait;      /* with a refusal: when trying again may help, from then; 0 unknown */
         unsigned worker;  /* free for the owner's shell: whose mailbox */
         enum ticket_state state;
         enum ticket_reply reply; /* valid from READY on */
-        usec_t wait; /* with a refusal: when trying again may help, from then; 0 unknown */
-        bool waited; /* it was queued for some time before it was granted */
+        bool waited;             /* it was queued for some time before it was granted */
         struct limiter_pass pass;
 };
 
@@ -83,7 +83,8 @@ struct governor_change {
 struct governor_config {
         size_t max_lanes; /* beyond it the lane that has been idle longest is forgotten */
         uint64_t seed;
-        void (*on_change)(void *arg, const struct governor_change *change); /* NULL: none */
+        /* NULL: none. Called from within the operations below; it must call none of them. */
+        void (*on_change)(void *arg, const struct governor_change *change);
         void *arg;
 };
 

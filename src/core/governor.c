@@ -1,0 +1,430 @@
+#include "core/governor.h"
+
+#include <assert.h>
+
+#include "core/lane.h"
+
+struct governor {
+        struct governor_config config;
+        struct prng prng;
+        struct lane *lanes; /* hash by key */
+        struct heap due;    /* lanes by the next moment at which something happens in them */
+        struct list idle;   /* lanes without a ticket, idle for longest first */
+        struct list ready;  /* tickets decided and not yet taken */
+        struct governor_stats stats;
+        bool closing;
+};
+
+/* --- reports and predictions --- */
+
+static void report(const struct governor *g, const struct lane *l, enum limiter_event event,
+                   usec_t now)
+{
+        if (event == LIMITER_UNCHANGED || !g->config.on_change)
+                return;
+        struct governor_change change = {
+            .now = now, .key = l->key, .event = event, .queued = l->queued};
+        limiter_look(&l->limiter, now, &change.view);
+        g->config.on_change(g->config.arg, &change);
+}
+
+static double lower(double rate, double bound)
+{
+        return bound > 0 && (rate <= 0 || bound < rate) ? bound : rate;
+}
+
+/* Requests/s that the lane can be expected to send at most; 0 where nothing is known. */
+static double expected_rate(const struct lane *l, const struct limiter_view *view)
+{
+        const struct limiter_policy *limit = &l->policy.limit;
+        double rate = lower(view->settled ? view->rate : 0, limit->max_rate);
+        return limit->min_delay ? lower(rate, 1 / usec_seconds(limit->min_delay)) : rate;
+}
+
+static usec_t time_to_send(size_t tickets, double rate)
+{
+        return rate > 0 ? usec_from_seconds((double)tickets / rate) : 0;
+}
+
+/* How long a ticket will wait behind `ahead` others, as far as can be told. */
+static usec_t expected_wait(const struct lane *l, const struct limiter_view *view, size_t ahead,
+                            usec_t now)
+{
+        return usec_add(usec_sub(view->closed_until, now),
+                        time_to_send(ahead, expected_rate(l, view)));
+}
+
+/*
+ * Would a ticket of this wish certainly wait beyond its deadline? The rate that counts is twice the
+ * present one: one that is low for a moment must refuse nobody who would have been served.
+ */
+static bool is_too_long(const struct lane *l, const struct limiter_view *view,
+                        const struct ticket_wish *wish, usec_t now)
+{
+        usec_t start = usec_max(usec_max(now, wish->not_before), view->closed_until);
+        if (start > wish->deadline)
+                return true;
+        if (wish->not_before > now)
+                return false; /* who queues when its sleep ends is not known yet */
+        double rate = 2 * expected_rate(l, view);
+        usec_t left = wish->deadline - start;
+        return time_to_send(l->queued, rate) > left &&
+               time_to_send(lane_ahead(l, wish->client, wish->arrived), rate) > left;
+}
+
+static bool refuses_all(const struct lane *l, const struct limiter_view *view, usec_t now)
+{
+        return l->policy.refuse_when_open && view->circuit_open && view->closed_until > now;
+}
+
+/* --- steps of a ticket --- */
+
+static void make_ready(struct governor *g, struct ticket *t, enum ticket_reply reply, usec_t wait)
+{
+        t->state = TICKET_READY;
+        t->reply = reply;
+        t->wait = wait;
+        list_append(&g->ready, &t->link);
+        g->stats.ready++;
+}
+
+static void take_out(struct governor *g, struct ticket *t)
+{
+        if (t->state == TICKET_SLEEPING)
+                g->stats.sleeping--;
+        else
+                g->stats.queued--;
+        lane_take_out(t->lane, t);
+}
+
+/* Ends the waiting of `t`. Its lane may be left idle: settle() it afterwards. */
+static void refuse(struct governor *g, struct ticket *t, enum ticket_reply reply, usec_t wait)
+{
+        take_out(g, t);
+        t->lane->tickets--;
+        t->lane = NULL;
+        make_ready(g, t, reply, wait);
+}
+
+static bool may_go(struct lane *l, usec_t now)
+{
+        usec_t wake = USEC_MAX;
+        if (limiter_may_go(&l->limiter, now, &wake))
+                return true;
+        l->limiter_wake = usec_max(wake, now + 1); /* later than now, or nothing would end */
+        return false;
+}
+
+static void send(struct governor *g, struct lane *l, struct ticket *t, bool limited, usec_t now)
+{
+        report(g, l, limiter_go(&l->limiter, limited, now, &g->prng, &t->pass), now);
+}
+
+/* Grants in turn what the limiter admits. */
+static void pump(struct governor *g, struct lane *l, usec_t now)
+{
+        while (l->queued > 0 && may_go(l, now)) {
+                struct ticket *t = lane_next(l);
+                g->stats.queued--;
+                t->waited = now > t->queued_at;
+                send(g, l, t, t->waited && l->queued > 0, now);
+                make_ready(g, t, TICKET_GRANTED, 0);
+        }
+}
+
+/* Refuses with TOO_LONG whoever waits beyond a deadline before `until`. */
+static void expire(struct governor *g, struct lane *l, usec_t until, usec_t now)
+{
+        struct ticket *t = lane_expired(l, until);
+        if (!t)
+                return;
+        struct limiter_view view;
+        limiter_look(&l->limiter, now, &view);
+        usec_t wait = expected_wait(l, &view, l->queued, now);
+        for (; t; t = lane_expired(l, until))
+                refuse(g, t, TICKET_TOO_LONG, wait);
+}
+
+/* After a change of the limiter: refuses at once those who would wait for nothing. */
+static void sweep(struct governor *g, struct lane *l, usec_t now)
+{
+        struct limiter_view view;
+        limiter_look(&l->limiter, now, &view);
+        if (view.closed_until <= now)
+                return;
+        if (refuses_all(l, &view, now))
+                for (struct ticket *t; (t = lane_expired(l, USEC_MAX));)
+                        refuse(g, t, TICKET_CIRCUIT_OPEN, view.closed_until - now);
+        else
+                expire(g, l, view.closed_until, now);
+}
+
+/* --- lanes --- */
+
+static void forget(struct governor *g, struct lane *l)
+{
+        list_remove(&l->idle);
+        heap_remove(&g->due, &l->due);
+        HASH_DEL(g->lanes, l);
+        lane_free(l);
+}
+
+/* Puts the lane where it belongs after an operation. It may be forgotten here. Afterwards there are
+ * at most max_lanes, or none is idle. */
+static void settle(struct governor *g, struct lane *l)
+{
+        usec_t due = lane_due(l);
+        if (!l->due.place || l->due.at != due)
+                heap_set(&g->due, &l->due, due);
+        if (l->tickets == 0) {
+                lane_rest(l);
+                list_remove(&l->idle);
+                list_append(&g->idle, &l->idle);
+        }
+        while (HASH_COUNT(g->lanes) > g->config.max_lanes && !list_empty(&g->idle))
+                forget(g, LIST_ENTRY_OF(g->idle.next, struct lane, idle));
+}
+
+/* NOLINTNEXTLINE(readability-function-size): those are three macros */
+static struct lane *lane_for(struct governor *g, const struct ticket_wish *wish, usec_t now)
+{
+        const struct lane_policy *policy = wish->policy;
+        struct lane *l;
+        unsigned hash;
+        HASH_VALUE(wish->key.ptr, wish->key.len, hash);
+        HASH_FIND_BYHASHVALUE(hh, g->lanes, wish->key.ptr, wish->key.len, hash, l);
+        if (!l) {
+                l = lane_new(wish->key, policy);
+                HASH_ADD_KEYPTR_BYHASHVALUE(hh, g->lanes, l->key, wish->key.len, hash, l);
+        } else if (policy->generation > l->policy.generation) {
+                l->policy = *policy;
+                limiter_configure(&l->limiter, &policy->limit);
+                sweep(g, l, now);
+                pump(g, l, now);
+        }
+        return l;
+}
+
+static void run_due(struct governor *g, struct lane *l, usec_t now)
+{
+        expire(g, l, now, now);
+        size_t sleeping = l->sleeping;
+        lane_wake(l, now);
+        g->stats.sleeping -= sleeping - l->sleeping;
+        g->stats.queued += sleeping - l->sleeping;
+        pump(g, l, now);
+        expire(g, l, usec_add(now, 1), now); /* the last chance was now */
+        settle(g, l);
+}
+
+/* --- the interface --- */
+
+struct governor *governor_new(const struct governor_config *config)
+{
+        struct governor *g = xmalloc(sizeof *g);
+        *g = (struct governor){.config = *config};
+        prng_init(&g->prng, config->seed);
+        heap_init(&g->due);
+        list_init(&g->idle);
+        list_init(&g->ready);
+        return g;
+}
+
+void governor_free(struct governor *g)
+{
+        if (!g)
+                return;
+        while (g->lanes) {
+                assert(g->lanes->tickets == 0);
+                forget(g, g->lanes);
+        }
+        assert(list_empty(&g->ready));
+        heap_done(&g->due);
+        free(g);
+}
+
+/* Grants, admits or refuses `t`, which is in no list yet. */
+static enum ticket_reply decide(struct governor *g, struct lane *l, struct ticket *t,
+                                const struct ticket_wish *wish, usec_t now)
+{
+        bool sleeps = wish->not_before > now;
+        if (!sleeps && l->queued == 0 && wish->deadline >= now && may_go(l, now)) {
+                send(g, l, t, false, now);
+                t->state = TICKET_IN_FLIGHT;
+                g->stats.in_flight++;
+                return TICKET_GRANTED;
+        }
+        struct limiter_view view;
+        limiter_look(&l->limiter, now, &view);
+        t->wait =
+            usec_max(expected_wait(l, &view, l->queued, now), usec_sub(wish->not_before, now));
+        if (refuses_all(l, &view, now))
+                return TICKET_CIRCUIT_OPEN;
+        if (!wish->retry && l->queued + l->sleeping >= l->policy.queue_max)
+                return TICKET_QUEUE_FULL;
+        if (is_too_long(l, &view, wish, now))
+                return TICKET_TOO_LONG;
+        t->wait = 0;
+        if (sleeps) {
+                lane_sleep(l, t, wish->client, wish->not_before);
+                g->stats.sleeping++;
+        } else {
+                lane_enqueue(l, t, wish->client, now);
+                g->stats.queued++;
+        }
+        return TICKET_WAITING;
+}
+
+static struct span not_null(struct span s)
+{
+        return s.ptr ? s : span_of("");
+}
+
+enum ticket_reply governor_ask(struct governor *g, struct ticket *t, const struct ticket_wish *wish,
+                               usec_t now)
+{
+        assert(t->state == TICKET_IDLE);
+        struct ticket_wish w = *wish;
+        w.key = not_null(w.key);
+        w.client = not_null(w.client);
+        list_init(&t->link);
+        t->arrived = w.arrived;
+        t->deadline = w.deadline;
+        t->wait = 0;
+        t->waited = false;
+        t->lane = NULL;
+        if (g->closing)
+                return t->reply = TICKET_CLOSING;
+        struct lane *l = lane_for(g, &w, now);
+        t->reply = decide(g, l, t, &w, now);
+        if (t->state != TICKET_IDLE) {
+                t->lane = l;
+                if (l->tickets++ == 0)
+                        list_remove(&l->idle);
+                if (!w.retry)
+                        retry_budget_deposit(&l->budget, l->policy.retry_share);
+        }
+        enum ticket_reply reply = t->reply;
+        settle(g, l);
+        return reply;
+}
+
+void governor_answer(struct governor *g, struct ticket *t, enum answer_class class, usec_t wait,
+                     usec_t now)
+{
+        assert(t->state == TICKET_IN_FLIGHT);
+        struct lane *l = t->lane;
+        enum limiter_event event =
+            limiter_answer(&l->limiter, &t->pass, class, wait, now, &g->prng);
+        report(g, l, event, now);
+        if (event != LIMITER_UNCHANGED)
+                sweep(g, l, now);
+        pump(g, l, now);
+        settle(g, l);
+}
+
+bool governor_withdraw_retry(struct governor *g, struct ticket *t)
+{
+        (void)g;
+        assert(t->state == TICKET_IN_FLIGHT);
+        return retry_budget_withdraw(&t->lane->budget);
+}
+
+/* `t` leaves its lane for good. */
+static void leave(struct governor *g, struct ticket *t, usec_t now)
+{
+        struct lane *l = t->lane;
+        t->lane = NULL;
+        t->state = TICKET_IDLE;
+        l->tickets--;
+        pump(g, l, now);
+        settle(g, l);
+}
+
+void governor_finish(struct governor *g, struct ticket *t, usec_t now)
+{
+        assert(t->state == TICKET_IN_FLIGHT);
+        g->stats.in_flight--;
+        limiter_finish(&t->lane->limiter, &t->pass);
+        leave(g, t, now);
+}
+
+void governor_cancel(struct governor *g, struct ticket *t, usec_t now)
+{
+        switch (t->state) {
+        case TICKET_IDLE:
+                return;
+        case TICKET_SLEEPING:
+        case TICKET_QUEUED:
+                take_out(g, t);
+                leave(g, t, now);
+                return;
+        case TICKET_READY:
+                list_remove(&t->link);
+                if (governor_accept(g, t) == TICKET_GRANTED)
+                        governor_finish(g, t, now);
+                return;
+        case TICKET_IN_FLIGHT:
+                governor_finish(g, t, now);
+                return;
+        }
+}
+
+void governor_take(struct governor *g, usec_t now, struct list *ret_ready)
+{
+        for (struct heap_node *n; (n = heap_first(&g->due)) && n->at <= now;)
+                run_due(g, LIST_ENTRY_OF(n, struct lane, due), now);
+        list_splice(ret_ready, &g->ready);
+}
+
+enum ticket_reply governor_accept(struct governor *g, struct ticket *t)
+{
+        assert(t->state == TICKET_READY);
+        list_remove(&t->link);
+        g->stats.ready--;
+        if (t->reply == TICKET_GRANTED) {
+                t->state = TICKET_IN_FLIGHT;
+                g->stats.in_flight++;
+        } else {
+                t->state = TICKET_IDLE;
+        }
+        return t->reply;
+}
+
+usec_t governor_next_wake(const struct governor *g)
+{
+        if (!list_empty(&g->ready))
+                return 0;
+        const struct heap_node *n = heap_first(&g->due);
+        return n ? n->at : USEC_MAX;
+}
+
+void governor_close(struct governor *g, usec_t now)
+{
+        (void)now; /* nothing depends on it: what is refused here has no reason to come back */
+        g->closing = true;
+        for (struct lane *l = g->lanes, *next; l; l = next) {
+                next = l->hh.next;
+                if (l->tickets == 0)
+                        continue;
+                for (struct ticket *t; (t = lane_expired(l, USEC_MAX));)
+                        refuse(g, t, TICKET_CLOSING, 0);
+                settle(g, l); /* may forget this lane, but no other: see there */
+        }
+}
+
+void governor_stats(const struct governor *g, struct governor_stats *ret_stats)
+{
+        *ret_stats = g->stats;
+        ret_stats->lanes = HASH_COUNT(g->lanes);
+}
+
+void governor_look(const struct governor *g, usec_t now,
+                   void (*each)(void *arg, const struct governor_change *view), void *arg)
+{
+        for (const struct lane *l = g->lanes; l; l = l->hh.next) {
+                struct governor_change change = {.now = now, .key = l->key, .queued = l->queued};
+                limiter_look(&l->limiter, now, &change.view);
+                each(arg, &change);
+        }
+}

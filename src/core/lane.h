@@ -1,0 +1,81 @@
+/* core/lane.h - the queue of one scope: who waits in it, and whose turn is next. */
+#ifndef WEIR_CORE_LANE_H
+#define WEIR_CORE_LANE_H
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "base/list.h"
+#include "base/span.h"
+#include "base/usec.h"
+#include "base/xalloc.h"
+#include "core/governor.h"
+#include "core/limiter.h"
+#include "core/limiter_state.h"
+#include "core/retry.h"
+
+#define uthash_malloc(size) xmalloc(size)
+#define uthash_free(p, size) free(p)
+#define uthash_fatal(text) abort()
+#include <uthash.h>
+
+/*
+ * Everything of one scope. The queue is kept by the functions below; the governor keeps the rest
+ * and decides. Nothing here is slower than O(log n) in the number of tickets, whatever is taken out
+ * and from where.
+ */
+struct lane {
+        UT_hash_handle hh;    /* by key, for the governor */
+        struct list idle;     /* in the governor's list of idle lanes while `tickets` is 0 */
+        struct heap_node due; /* in the governor's heap */
+        struct limiter limiter;
+        struct retry_budget budget;
+        struct lane_policy policy;
+        size_t tickets;      /* asleep, queued, or holding a slot */
+        usec_t limiter_wake; /* while tickets are queued: when to ask the limiter again */
+
+        size_t queued, sleeping;
+        struct lane_client *clients; /* those with a ticket asleep or queued, by name */
+        struct list turns;           /* of clients with a ticket queued, the next one first */
+        size_t turn_count;
+        struct heap expiries; /* tickets asleep or queued, by deadline */
+        struct heap sleepers; /* tickets asleep, by the end of their sleep */
+        char key[];
+};
+
+struct lane *lane_new(struct span key, const struct lane_policy *policy);
+void lane_free(struct lane *l); /* no ticket may be left in it */
+
+/* Puts `t` to sleep until `until`, on behalf of `client`; it becomes SLEEPING. */
+void lane_sleep(struct lane *l, struct ticket *t, struct span client, usec_t until);
+
+/* Queues `t` on behalf of `client`: behind that client's tickets that arrived earlier, and ahead of
+ * those that arrived later. It becomes QUEUED. */
+void lane_enqueue(struct lane *l, struct ticket *t, struct span client, usec_t now);
+
+/* Queues every ticket whose sleep has ended. */
+void lane_wake(struct lane *l, usec_t now);
+
+/* Takes out the ticket whose turn it is, or NULL when none is queued; its client goes to the end of
+ * the round. The ticket's state is left for the caller to set. */
+struct ticket *lane_next(struct lane *l);
+
+/* Takes out `t` (SLEEPING or QUEUED), whose state is left for the caller to set. */
+void lane_take_out(struct lane *l, struct ticket *t);
+
+/* A ticket asleep or queued whose deadline is before `until`, the earliest first; or NULL. */
+struct ticket *lane_expired(const struct lane *l, usec_t until);
+
+/* How many of the queued tickets will at least go before one of `client` that arrived at `arrived`
+ * and joins now. Exact while no more than 32 clients wait. */
+size_t lane_ahead(const struct lane *l, struct span client, usec_t arrived);
+
+/* When the next ticket wakes or expires, or the limiter wants to be asked for a queued one;
+ * USEC_MAX when nothing of this will come by itself. */
+usec_t lane_due(const struct lane *l);
+
+/* Gives back what only a waiting ticket needs; when the lane has become idle. */
+void lane_rest(struct lane *l);
+
+#endif
