@@ -10,6 +10,7 @@
 #include "base/cidr.h"
 #include "base/span.h"
 #include "base/usec.h"
+#include "config/config_faults.h"
 #include "config/policy.h"
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
@@ -39,33 +40,25 @@ struct config {
         struct policy defaults;
         struct policy *rules;
         size_t rule_count;
-        /* private to config.c: the reference count, the arena or list of owned strings, the source
-         * tree */
+        const char **inert; /* keys that the file sets and that have no effect as yet;
+                               NULL-terminated */
         struct config_private *private;
-};
-
-/* One fault: printed as FILE:LINE:COLUMN: KEY: TEXT. */
-struct config_fault {
-        unsigned line, column; /* from 1; 0 where the file could not be read at all */
-        char *text;
-};
-
-struct config_faults {
-        struct config_fault *list;
-        size_t count;
 };
 
 /*
  * Reads and checks a file whole: every fault is reported, not the first alone.
  *
  * path      NULL: the built-in defaults, which never fail
+ * listen    NULL, or one address that takes the place of the key `listen` (from the command line)
  * ret       filled on success; held by one reference
- * faults    filled on failure (-EINVAL; or -errno of opening the file); free with
- * config_faults_done
+ * faults    filled on failure, sorted by place; free with config_faults_done
+ *
+ * Returns 0, -EINVAL where there are faults, or -errno of opening or reading the file. Each
+ * snapshot carries a greater lane_policy.generation than those before it.
  */
 int config_load(const char *path, struct config **ret, struct config_faults *faults);
-void config_faults_done(struct config_faults *faults);
-void config_faults_print(const struct config_faults *faults, const char *path, FILE *to);
+int config_load_listen(const char *path, const char *listen, struct config **ret,
+                       struct config_faults *faults);
 
 /* Snapshots are shared by threads: the count is atomic. */
 struct config *config_ref(struct config *c);
@@ -74,6 +67,10 @@ void config_unref(struct config *c); /* NULL is fine */
 /* The policy of the first rule whose hosts match, else the defaults. `host` is lower-case ASCII,
  * without port, without brackets. Borrowed from `c`. */
 const struct policy *config_policy(const struct config *c, struct span host);
+
+/* Calls `each` with every key that differs and that a reload cannot change. */
+void config_needs_restart(const struct config *before, const struct config *after,
+                          void (*each)(void *arg, const char *key), void *arg);
 
 /* Prints the whole configuration in force as YAML that weir reads back to the same. */
 void config_show(const struct config *c, FILE *to);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/span.h"
 #include "base/usec.h"
 #include "core/governor.h"
 #include "core/retry.h"
@@ -25,5 +26,8 @@ struct policy {
         } timeouts;
         enum https_mode https;
 };
+
+/* Is the host one of the policy's? `host` as for config_policy. */
+bool policy_matches(const struct policy *p, struct span host);
 
 #endif

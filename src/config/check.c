@@ -1,0 +1,105 @@
+#include "config/check.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/xalloc.h"
+
+struct checking {
+        const char *path;
+        size_t since;
+        struct config_faults *faults;
+};
+
+/* Was the value found wrong by itself? */
+static bool is_faulty(const struct checking *c, const struct node *n)
+{
+        for (size_t i = c->since; n && i < c->faults->count; i++)
+                if (c->faults->list[i].line == n->line && c->faults->list[i].column == n->column)
+                        return true;
+        return false;
+}
+
+static void unfit(const struct checking *c, const struct node *n, const char *key, unsigned value,
+                  const char *relation, const char *other, unsigned bound)
+{
+        char *full = xasprintf("%s.%s", c->path, key);
+        config_faults_add(c->faults, n->line, n->column, full, "%u is %s than %s (%u)", value,
+                          relation, other, bound);
+        free(full);
+}
+
+void check_policy(const struct policy *p, const struct node *n, const char *path, size_t since,
+                  struct config_faults *faults)
+{
+        const struct checking c = {path, since, faults};
+        const struct limiter_policy *l = &p->lane.limit;
+        const struct node *floor = node_at(n, "limit.floor"), *start = node_at(n, "limit.start"),
+                          *ceiling = node_at(n, "limit.ceiling");
+        if (is_faulty(&c, floor) || is_faulty(&c, ceiling) || is_faulty(&c, start))
+                return;
+        if (l->floor > l->ceiling) {
+                /* with neither given here, the fault is one of the defaults, and named there */
+                if (floor)
+                        unfit(&c, floor, "limit.floor", l->floor, "more", "limit.ceiling",
+                              l->ceiling);
+                else if (ceiling)
+                        unfit(&c, ceiling, "limit.ceiling", l->ceiling, "less", "limit.floor",
+                              l->floor);
+        } else if (start && l->start > l->ceiling) {
+                unfit(&c, start, "limit.start", l->start, "more", "limit.ceiling", l->ceiling);
+        } else if (start && l->start < l->floor) {
+                unfit(&c, start, "limit.start", l->start, "less", "limit.floor", l->floor);
+        }
+}
+
+struct named {
+        const char *name;
+        size_t index;
+};
+
+static int by_name(const void *a, const void *b)
+{
+        const struct named *x = a, *y = b;
+        int order = strcmp(x->name, y->name);
+        return order ? order : (x->index > y->index) - (x->index < y->index);
+}
+
+static void reserved_name(size_t i, const struct node *rule, struct config_faults *faults)
+{
+        const struct node *name = node_entry(rule, "name");
+        const struct node *at = name ? name : rule;
+        char *path = xasprintf("rules[%zu].name", i);
+        config_faults_add(faults, at->line, at->column, path,
+                          "\"default\" is the name of what no rule is for");
+        free(path);
+}
+
+void check_rule_names(const struct config *c, const struct node *list, struct config_faults *faults)
+{
+        struct named *names = xcalloc(c->rule_count, sizeof *names);
+        size_t count = 0;
+        for (size_t i = 0; i < c->rule_count; i++)
+                if (c->rules[i].name && strcmp(c->rules[i].name, c->defaults.name) == 0)
+                        reserved_name(i, list->children[i], faults);
+                else if (c->rules[i].name)
+                        names[count++] = (struct named){c->rules[i].name, i};
+        qsort(names, count, sizeof *names, by_name);
+        for (size_t i = 1, first = 0; i < count; i++) {
+                if (strcmp(names[first].name, names[i].name) != 0) {
+                        first = i;
+                        continue;
+                }
+                const struct node *rule = list->children[names[i].index];
+                const struct node *name = node_entry(rule, "name");
+                const struct node *at = name ? name : rule;
+                char *path = xasprintf("rules[%zu].name", names[i].index);
+                config_faults_add(faults, at->line, at->column, path,
+                                  "\"%s\" is the name of rules[%zu], on line %u, already",
+                                  names[i].name, names[first].index,
+                                  list->children[names[first].index]->line);
+                free(path);
+        }
+        free(names);
+}

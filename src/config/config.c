@@ -1,0 +1,320 @@
+#include "config/config.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/xalloc.h"
+#include "config/check.h"
+#include "config/document.h"
+#include "config/kind.h"
+#include "config/pool.h"
+#include "config/setting.h"
+#include "config/value.h"
+
+struct config_private {
+        atomic_uint references;
+        struct pool pool;
+        size_t inert_count;
+};
+
+struct loader {
+        struct config *config;
+        struct config_faults *faults;
+};
+
+static atomic_uint last_generation;
+
+struct config *config_ref(struct config *c)
+{
+        atomic_fetch_add_explicit(&c->private->references, 1, memory_order_relaxed);
+        return c;
+}
+
+void config_unref(struct config *c)
+{
+        if (!c || atomic_fetch_sub_explicit(&c->private->references, 1, memory_order_acq_rel) > 1)
+                return;
+        cidr_set_done(&c->clients.allow);
+        cidr_set_done(&c->destinations.deny);
+        cidr_set_done(&c->destinations.allow);
+        pool_done(&c->private->pool);
+        free(c->rules);
+        free(c->inert);
+        free(c->private);
+        free(c);
+}
+
+const struct policy *config_policy(const struct config *c, struct span host)
+{
+        for (size_t i = 0; i < c->rule_count; i++)
+                if (policy_matches(&c->rules[i], host))
+                        return &c->rules[i];
+        return &c->defaults;
+}
+
+static void note_inert(struct config *c, const char *path)
+{
+        size_t count = c->private->inert_count++;
+        c->inert = xrealloc(c->inert, (count + 2) * sizeof *c->inert);
+        c->inert[count] = pool_dup(&c->private->pool, span_of(path));
+        c->inert[count + 1] = NULL;
+}
+
+static void read_setting(struct loader *l, const struct setting *s, const char *path,
+                         const struct node *n, struct policy *policy)
+{
+        size_t before = l->faults->count;
+        struct reading r = {s, path, l->config, policy, &l->config->private->pool, l->faults};
+        if (s->state == SETTING_LATER) {
+                config_faults_add(l->faults, n->key_line, n->key_column, path,
+                                  "not available in this version");
+                return;
+        }
+        kind_read(&r, n);
+        bool off = n->kind == NODE_SCALAR && n->text[0] == '\0'; /* which it is anyway */
+        if (s->state == SETTING_INERT && l->faults->count == before && !off)
+                note_inert(l->config, path);
+}
+
+static void unknown_key(struct loader *l, const char *path, const char *row, const struct node *n)
+{
+        char *nearest = setting_nearest(row);
+        if (strchr(n->key, '.') && setting_find(row))
+                config_faults_add(l->faults, n->key_line, n->key_column, path,
+                                  "unknown key; write its parts as keys one below the other");
+        else if (nearest)
+                config_faults_add(l->faults, n->key_line, n->key_column, path,
+                                  "unknown key; did you mean \"%s\"?", nearest);
+        else
+                config_faults_add(l->faults, n->key_line, n->key_column, path, "unknown key");
+        free(nearest);
+}
+
+/* A key as part of a path in a fault: no longer than a line, without control characters. */
+static char *below(const char *path, const char *key)
+{
+        char *full = xasprintf("%s%s%.80s", path, *path ? "." : "", key);
+        for (char *c = full; *c; c++)
+                if ((unsigned char)*c < ' ' || *c == 0x7f)
+                        *c = '?';
+        return full;
+}
+
+/*
+ * Reads the keys of a map.
+ *
+ * path  of the map as shown: "", "defaults", "rules[2].limit"
+ * row   the same as in the table: "rules[].limit"
+ */
+static void read_map(struct loader *l, const struct node *map, const char *path, const char *row,
+                     struct policy *policy)
+{
+        for (size_t i = 0; i < map->count; i++) {
+                const struct node *n = map->children[i];
+                char *path_below = below(path, n->key), *row_below = below(row, n->key);
+                bool dotted = strchr(n->key, '.') != NULL; /* is no path in a file */
+                const struct setting *s = dotted ? NULL : setting_find(row_below);
+                if (strcmp(row_below, "rules") == 0)
+                        ; /* wants the defaults first */
+                else if (s)
+                        read_setting(l, s, path_below, n, policy);
+                else if (dotted || !setting_is_group(row_below))
+                        unknown_key(l, path_below, row_below, n);
+                else if (n->kind == NODE_MAP)
+                        read_map(l, n, path_below, row_below, policy);
+                else if (n->kind != NODE_BAD && !node_is_null(n)) {
+                        char got[NODE_DESCRIPTION_MAX];
+                        node_describe(n, got);
+                        config_faults_add(l->faults, n->line, n->column, path_below,
+                                          "expected keys, got %s", got);
+                }
+                free(path_below);
+                free(row_below);
+        }
+}
+
+/* Where only a value counts and no faults: the table's own texts. */
+static void read_fallback(struct loader *l, const struct setting *s)
+{
+        struct node *n;
+        size_t before = l->faults->count;
+        if (document_parse(span_of(s->fallback), &n, l->faults) < 0 || !n)
+                abort(); /* the table is wrong */
+        struct reading r = {
+            s, s->path, l->config, &l->config->defaults, &l->config->private->pool, l->faults};
+        kind_read(&r, n);
+        if (l->faults->count != before)
+                abort();
+        node_free(n);
+}
+
+static void read_rule(struct loader *l, const struct node *n, const char *path, struct policy *p)
+{
+        size_t before = l->faults->count;
+        *p = l->config->defaults;
+        p->name = NULL;
+        p->hosts = NULL;
+        if (n->kind != NODE_MAP) {
+                char got[NODE_DESCRIPTION_MAX];
+                node_describe(n, got);
+                if (n->kind != NODE_BAD)
+                        config_faults_add(l->faults, n->line, n->column, path,
+                                          "expected keys, got %s", got);
+                return;
+        }
+        read_map(l, n, path, "rules[]", p);
+        if (!node_entry(n, "hosts"))
+                config_faults_add(l->faults, n->line, n->column, path, "hosts is missing");
+        if (!p->name && p->hosts && !node_entry(n, "name"))
+                p->name = p->hosts[0];
+        check_policy(p, n, path, before, l->faults);
+}
+
+static void read_rules(struct loader *l, const struct node *list)
+{
+        struct config *c = l->config;
+        if (!list || list->kind == NODE_BAD || node_is_null(list))
+                return;
+        if (list->kind != NODE_LIST) {
+                char got[NODE_DESCRIPTION_MAX];
+                node_describe(list, got);
+                config_faults_add(l->faults, list->line, list->column, "rules",
+                                  "expected a list, got %s", got);
+                return;
+        }
+        c->rules = xcalloc(list->count, sizeof *c->rules);
+        c->rule_count = list->count;
+        for (size_t i = 0; i < list->count; i++) {
+                char *path = xasprintf("rules[%zu]", i);
+                read_rule(l, list->children[i], path, &c->rules[i]);
+                free(path);
+        }
+        check_rule_names(c, list, l->faults);
+}
+
+static void read_root(struct loader *l, const struct node *root)
+{
+        struct config *c = l->config;
+        if (root && root->kind != NODE_MAP) {
+                char got[NODE_DESCRIPTION_MAX];
+                node_describe(root, got);
+                if (root->kind != NODE_BAD)
+                        config_faults_add(l->faults, root->line, root->column, NULL,
+                                          "expected keys such as \"listen:\", got %s", got);
+                return;
+        }
+        size_t before = l->faults->count;
+        if (root)
+                read_map(l, root, "", "", &c->defaults);
+        check_policy(&c->defaults, node_entry(root, "defaults"), "defaults", before, l->faults);
+        read_rules(l, node_entry(root, "rules"));
+}
+
+static void override_listen(struct loader *l, const char *address)
+{
+        struct sockaddr_storage ignored;
+        if (value_address(span_of(address), &ignored) < 0) {
+                config_faults_add(l->faults, 0, 0, "--listen", "expected %s, got \"%.80s\"",
+                                  kind_expected(KIND_ADDRESSES), address);
+                return;
+        }
+        char **list = pool_alloc(&l->config->private->pool, 2, sizeof *list);
+        list[0] = pool_dup(&l->config->private->pool, span_of(address));
+        l->config->listen = list;
+}
+
+/* The named set also holds 0.0.0.0 and ::, on which a listener is reached from everywhere. */
+static bool on_loopback(const char *address)
+{
+        struct sockaddr_storage sa;
+        struct cidr_set set = {0};
+        struct cidr c;
+        if (value_address(span_of(address), &sa) < 0 || sa.ss_family == AF_UNIX)
+                return true;
+        if (cidr_parse(span_of("127.0.0.0/8"), &c) == 0)
+                cidr_set_add(&set, &c);
+        if (cidr_parse(span_of("::1"), &c) == 0)
+                cidr_set_add(&set, &c);
+        bool yes = cidr_set_contains_peer(&set, (const struct sockaddr *)&sa);
+        cidr_set_done(&set);
+        return yes;
+}
+
+static void settle_policy(struct policy *p, unsigned generation)
+{
+        struct limiter_policy *l = &p->lane.limit;
+        if (l->start > l->ceiling)
+                l->start = l->ceiling;
+        if (l->start < l->floor)
+                l->start = l->floor;
+        p->lane.retry_share = p->retry.budget;
+        p->lane.generation = generation;
+}
+
+/* What follows from the rest, once that is known to be right. */
+static void settle(struct config *c)
+{
+        for (char **address = c->listen; *address; address++)
+                if (!on_loopback(*address)) {
+                        /* who reaches the proxy from outside must not reach the inside through it
+                         */
+                        cidr_set_add_named(&c->destinations.deny, span_of("loopback"));
+                        cidr_set_add_named(&c->destinations.deny, span_of("private"));
+                }
+        unsigned generation = atomic_fetch_add(&last_generation, 1) + 1;
+        settle_policy(&c->defaults, generation);
+        for (size_t i = 0; i < c->rule_count; i++)
+                settle_policy(&c->rules[i], generation);
+}
+
+static struct config *config_new(void)
+{
+        static const char *no_hosts[] = {NULL};
+        struct config *c = xcalloc(1, sizeof *c);
+        c->private = xcalloc(1, sizeof *c->private);
+        atomic_init(&c->private->references, 1);
+        c->inert = xcalloc(1, sizeof *c->inert);
+        c->defaults.name = "default";
+        c->defaults.hosts = no_hosts;
+        return c;
+}
+
+int config_load_listen(const char *path, const char *listen, struct config **ret,
+                       struct config_faults *faults)
+{
+        struct config_faults found = {0};
+        struct node *root = NULL;
+        struct loader l = {config_new(), &found};
+        int r = path ? document_read(path, &root, &found) : 0;
+        if (r < 0)
+                goto out;
+        for (size_t i = 0; i < setting_count; i++)
+                if (settings[i].fallback && settings[i].state == SETTING_IN_FORCE)
+                        read_fallback(&l, &settings[i]);
+        read_root(&l, root);
+        if (listen)
+                override_listen(&l, listen);
+        if (found.count) {
+                r = -EINVAL;
+                goto out;
+        }
+        settle(l.config);
+        *ret = l.config;
+        l.config = NULL;
+out:
+        if (r < 0) {
+                config_faults_sort(&found);
+                *faults = found;
+        }
+        node_free(root);
+        config_unref(l.config);
+        return r;
+}
+
+int config_load(const char *path, struct config **ret, struct config_faults *faults)
+{
+        return config_load_listen(path, NULL, ret, faults);
+}

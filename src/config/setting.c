@@ -1,0 +1,184 @@
+#include "config/setting.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/xalloc.h"
+
+#define DEFAULTS "defaults."
+#define RULES "rules[]."
+
+#define FIELD(type, field) offsetof(struct type, field), sizeof((struct type *)0)->field
+
+const struct setting settings[] = {
+#define CONFIG(path, kind, field, default_, range, applies, help) \
+        {path,                                                    \
+         KIND_##kind,                                             \
+         IN_CONFIG,                                               \
+         SETTING_IN_FORCE,                                        \
+         APPLIES_##applies,                                       \
+         FIELD(config, field),                                    \
+         default_,                                                \
+         range,                                                   \
+         help},
+#define POLICY(path, kind, field, default_, range, applies, help) \
+        {DEFAULTS path,                                           \
+         KIND_##kind,                                             \
+         IN_POLICY,                                               \
+         SETTING_IN_FORCE,                                        \
+         APPLIES_##applies,                                       \
+         FIELD(policy, field),                                    \
+         default_,                                                \
+         range,                                                   \
+         help},
+#define RULE(path, kind, field, range, help)                                                       \
+        {RULES path, KIND_##kind, IN_RULE, SETTING_IN_FORCE, APPLIES_RELOAD, FIELD(policy, field), \
+         NULL,       range,       help},
+#define INERT(path, kind, default_, range, help) \
+        {path, KIND_##kind, IN_CONFIG, SETTING_INERT, APPLIES_RELOAD, 0, 0, default_, range, help},
+#define LATER(path) \
+        {path, KIND_NONE, IN_CONFIG, SETTING_LATER, APPLIES_RELOAD, 0, 0, NULL, NULL, NULL},
+#define POLICY_LATER(path)                                                         \
+        {DEFAULTS path, KIND_NONE, IN_POLICY, SETTING_LATER, APPLIES_RELOAD, 0, 0, \
+         NULL,          NULL,      NULL},
+#include "config/settings.def"
+};
+
+const size_t setting_count = sizeof settings / sizeof settings[0];
+
+static const char *after(const char *path, const char *prefix)
+{
+        size_t n = strlen(prefix);
+        return strncmp(path, prefix, n) == 0 ? path + n : NULL;
+}
+
+const char *setting_relative(const struct setting *s)
+{
+        return s->place == IN_POLICY ? s->path + strlen(DEFAULTS)
+               : s->place == IN_RULE ? s->path + strlen(RULES)
+                                     : s->path;
+}
+
+/* The part of `path` that is to be compared with a row's relative path; NULL: not in that place. */
+static const char *within(const struct setting *s, const char *path)
+{
+        const char *rule = after(path, RULES);
+        if (s->place == IN_CONFIG)
+                return path;
+        if (s->place == IN_RULE || rule)
+                return rule;
+        return after(path, DEFAULTS);
+}
+
+const struct setting *setting_find(const char *path)
+{
+        for (size_t i = 0; i < setting_count; i++) {
+                const struct setting *s = &settings[i];
+                const char *row = setting_relative(s), *wanted = within(s, path);
+                const char *rest = wanted ? after(wanted, row) : NULL;
+                if (rest && (*rest == '\0' || (*rest == '.' && s->state == SETTING_LATER)))
+                        return s;
+        }
+        return NULL;
+}
+
+bool setting_is_group(const char *path)
+{
+        if (strcmp(path, "defaults") == 0)
+                return true;
+        for (size_t i = 0; i < setting_count; i++) {
+                const char *wanted = within(&settings[i], path);
+                const char *rest = wanted ? after(setting_relative(&settings[i]), wanted) : NULL;
+                if (rest && *rest == '.')
+                        return true;
+        }
+        return false;
+}
+
+#define LONGEST 32 /* no key is as long; what is longer is like none of them */
+
+/* Insertions, deletions, replacements and swaps of neighbours that make `b` of `a`. */
+static size_t distance(struct span a, struct span b)
+{
+        size_t rows[3][LONGEST + 1];
+        size_t *before = rows[0], *last = rows[1], *this = rows[2];
+        for (size_t j = 0; j <= b.len; j++)
+                last[j] = j;
+        for (size_t i = 1; i <= a.len; i++) {
+                this[0] = i;
+                for (size_t j = 1; j <= b.len; j++) {
+                        size_t best = last[j - 1] + (a.ptr[i - 1] != b.ptr[j - 1]);
+                        if (last[j] + 1 < best)
+                                best = last[j] + 1;
+                        if (this[j - 1] + 1 < best)
+                                best = this[j - 1] + 1;
+                        if (i > 1 && j > 1 && a.ptr[i - 1] == b.ptr[j - 2] &&
+                            a.ptr[i - 2] == b.ptr[j - 1] && before[j - 2] + 1 < best)
+                                best = before[j - 2] + 1;
+                        this[j] = best;
+                }
+                size_t *spare = before;
+                before = last;
+                last = this;
+                this = spare;
+        }
+        return last[b.len];
+}
+
+static struct span last_key(const char *path)
+{
+        const char *dot = strrchr(path, '.');
+        return span_of(dot ? dot + 1 : path);
+}
+
+/* The key that a row has directly below the group `path` is in; false when it is elsewhere. */
+static bool sibling(const struct setting *s, const char *path, struct span *ret)
+{
+        const char *wanted = within(s, path), *row = setting_relative(s);
+        if (!wanted)
+                return false;
+        size_t group = (size_t)(last_key(wanted).ptr - wanted);
+        if (strncmp(row, wanted, group) != 0)
+                return false;
+        *ret = (struct span){row + group, strcspn(row + group, ".")};
+        return true;
+}
+
+static void consider(struct span key, struct span candidate, struct span *best, size_t *least)
+{
+        if (candidate.len > LONGEST)
+                return;
+        size_t d = distance(key, candidate);
+        if (d < *least) {
+                *least = d;
+                *best = candidate;
+        }
+}
+
+char *setting_nearest(const char *path)
+{
+        struct span key = last_key(path), best = {NULL, 0}, candidate;
+        if (key.len == 0 || key.len > LONGEST)
+                return NULL;
+        size_t least = (key.len < 4 ? 1 : key.len < 8 ? 2 : 3) + 1;
+        if (strchr(path, '.') == NULL) {
+                consider(key, span_of("defaults"), &best, &least);
+                consider(key, span_of("rules"), &best, &least);
+        }
+        for (size_t i = 0; i < setting_count; i++)
+                if (sibling(&settings[i], path, &candidate))
+                        consider(key, candidate, &best, &least);
+        if (best.ptr)
+                return xspandup(best);
+        for (size_t i = 0; i < setting_count; i++)
+                if (settings[i].state != SETTING_LATER &&
+                    span_equal(last_key(settings[i].path), key))
+                        return xstrdup(after(path, RULES) ? setting_relative(&settings[i])
+                                                          : settings[i].path);
+        return NULL;
+}
+
+void *setting_field(const struct setting *s, struct config *c, struct policy *p)
+{
+        return (char *)(s->place == IN_CONFIG ? (void *)c : (void *)p) + s->offset;
+}
