@@ -72,7 +72,8 @@ static void describe(const struct attempt *a, struct upstream_end *end)
         }
         if (a->head.seen)
                 end->first_byte = time_of(a, CURLINFO_STARTTRANSFER_TIME_T);
-        end->total = time_of(a, CURLINFO_TOTAL_TIME_T);
+        end->total =
+            usec_sub(upstream_now(), a->started); /* libcurl's stands still when we end it */
         if (ip && *ip && port > 0)
                 snprintf(end->address, sizeof end->address, strchr(ip, ':') ? "[%s]:%ld" : "%s:%ld",
                          ip, port);
@@ -230,7 +231,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
                 return len;
         struct upstream_answer answer = {a->head.status, a->head.reason, &a->head.fields};
         a->handlers->on_head(a->arg, &answer);
-        return a->state == ATTEMPT_CANCELLED ? 0 : len;
+        return a->state == ATTEMPT_CANCELLED || a->head_only ? 0 : len;
 }
 
 static size_t drop(struct attempt *a, size_t len)
@@ -317,6 +318,7 @@ struct attempt *upstream_start(struct upstream *u, const struct upstream_request
 
         a->state = ATTEMPT_RUNNING;
         a->phase = ATTEMPT_CONNECTING;
+        a->started = upstream_now();
         a->handlers = handlers;
         a->arg = arg;
         a->body = request->body;

@@ -45,8 +45,9 @@ struct attempt {
         bool added; /* to the multi handle */
         struct attempt_settings set;
 
-        struct event *clock;     /* one timer, moved as seldom as possible */
-        usec_t clock_at;         /* it is armed for then; USEC_MAX: not */
+        struct event *clock; /* one timer, moved as seldom as possible */
+        usec_t clock_at;     /* it is armed for then; USEC_MAX: not */
+        usec_t started;
         usec_t progress;         /* the last time that bytes moved */
         usec_t first_byte, read; /* USEC_MAX: none */
         usec_t drain_until;
@@ -68,6 +69,7 @@ struct attempt {
         enum upstream_error error; /* found here; wins over libcurl's code */
         struct answer_head head;
         size_t drained;
+        bool head_only; /* ended by us after the head: HEAD with a body */
         bool paused, resume;
         char error_text[CURL_ERROR_SIZE];
 };

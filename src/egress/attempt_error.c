@@ -61,6 +61,8 @@ enum upstream_error attempt_error_from(const struct attempt *a, CURLcode code)
 {
         if (a->error)
                 return a->error;
+        if (a->head_only && a->head.done)
+                return UPSTREAM_OK;
         switch (code) {
         case CURLE_OK:
                 return a->head.done ? UPSTREAM_OK : UPSTREAM_CONNECTION_TERMINATED;

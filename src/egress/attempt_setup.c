@@ -98,7 +98,9 @@ enum upstream_error attempt_setup_request(struct attempt *a, const struct upstre
                 return UPSTREAM_HTTP_REQUEST_ERROR;
         if (!request_lines_fill(&a->lines, request->fields, request->body, body_len))
                 return UPSTREAM_HTTP_REQUEST_ERROR;
-        set_method(a, body_len > 0, span_equal(request->method, span_of("HEAD")));
+        bool head = span_equal(request->method, span_of("HEAD"));
+        set_method(a, body_len > 0, head && body_len == 0);
+        a->head_only = head && body_len > 0; /* libcurl knows no such request */
         set_numbers(a, to_ms(request->timeouts.connect), body_len);
         if (set_origin(a, request) ||
             set_text(a->easy, CURLOPT_CUSTOMREQUEST, &a->set.method, request->method) ||

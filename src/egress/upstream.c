@@ -31,7 +31,7 @@ struct upstream {
         struct event_base *base;
         CURLM *multi;
         struct list active, idle, deferred;
-        unsigned idle_count;
+        unsigned active_count, idle_count;
         unsigned inside; /* calls into libcurl on the stack */
 
         struct event *timer;    /* libcurl's; moved only to an earlier moment */
@@ -119,6 +119,7 @@ struct attempt *upstream_take(struct upstream *u)
                 u->idle_count--;
         }
         list_append(&u->active, &a->link);
+        u->active_count++;
         return a;
 }
 
@@ -128,12 +129,18 @@ void upstream_put(struct attempt *a, bool reusable)
 
         list_remove(&a->link);
         list_remove(&a->todo);
+        u->active_count--;
         if (!reusable || u->idle_count == MAX_IDLE_ATTEMPTS) {
                 attempt_free(a);
                 return;
         }
         list_append(&u->idle, &a->link);
         u->idle_count++;
+}
+
+size_t upstream_active(const struct upstream *u)
+{
+        return u->active_count;
 }
 
 /* --- what has to be done outside libcurl --- */

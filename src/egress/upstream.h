@@ -89,6 +89,9 @@ struct upstream *upstream_new(struct event_base *base);
 void upstream_free(
     struct upstream *u); /* no attempt may be left; what is being drained is dropped */
 
+/* Attempts that have not ended, those that are being drained included. */
+size_t upstream_active(const struct upstream *u);
+
 /* Never NULL: a request that cannot be made ends with an error in the loop's next round. */
 struct attempt *upstream_start(struct upstream *u, const struct upstream_request *request,
                                const struct upstream_handlers *handlers, void *arg);
