@@ -22,19 +22,19 @@ static void fill(void)
                                                   .closed = i % 50 < 5};
 }
 
-static char *draw(struct demo_scene scene, unsigned *ret_lines)
+/* ret_text: freed by the caller. */
+static unsigned draw(struct demo_scene scene, char **ret_text)
 {
-        char *text;
         size_t size;
-        FILE *memory = open_memstream(&text, &size);
+        FILE *memory = open_memstream(ret_text, &size);
         scene.samples = samples;
         scene.total = TOTAL;
         scene.ticks_per_second = 10;
         scene.title = "a title that is a good deal longer than the narrowest of terminals is wide";
         scene.status = "served 1 of 2";
-        *ret_lines = demo_picture_draw(&scene, memory);
+        unsigned lines = demo_picture_draw(&scene, memory);
         fclose(memory);
-        return text;
+        return lines;
 }
 
 /* Columns that a line takes: characters, escape sequences left out. */
@@ -64,8 +64,8 @@ static void lines_are_as_wide_as_the_terminal(void **state)
                                            .hidden = i & 4 ? HUGE_VAL : 30,
                                            .colour = i & 1,
                                            .utf8 = i & 2};
-                unsigned lines, seen = 0;
-                char *text = draw(scene, &lines);
+                char *text;
+                unsigned lines = draw(scene, &text), seen = 0;
                 for (const char *at = text, *end; (end = strchr(at, '\n')); at = end + 1, seen++)
                         assert_int_equal(width_of(at, end), scene.columns);
                 assert_int_equal(seen, lines);
@@ -97,8 +97,8 @@ static void the_run_fills_the_width_as_it_goes(void **state)
         for (unsigned done = 0; done <= 5; done++) {
                 struct demo_scene scene = {
                     .columns = 66, .rows = 24, .count = TOTAL / 5 * done, .hidden = 30};
-                unsigned lines;
-                char *text = draw(scene, &lines);
+                char *text;
+                draw(scene, &text);
                 assert_int_equal(marks_in(text, "served/s"), 10 * done);
                 assert_int_equal(marks_in(text, "refused/s"), done);
                 free(text);
@@ -111,8 +111,8 @@ static void the_teeth_are_visible(void **state)
         (void)state;
         fill();
         struct demo_scene scene = {.columns = 80, .rows = 24, .count = TOTAL, .hidden = 30};
-        unsigned lines;
-        char *text = draw(scene, &lines);
+        char *text;
+        draw(scene, &text);
         const char *row = strstr(text, "hidden");
         assert_non_null(row);
         row = strchr(row, '\n') + 1; /* the row below the limit's */
