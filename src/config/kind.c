@@ -171,7 +171,7 @@ static struct span choice_name(struct span item, bool *ret_available)
 /* "text or json", "error, warn, info or debug" */
 static char *choices_available(const struct setting *s)
 {
-        struct span rest = span_of(s->range), item;
+        struct span rest = span_of(s->range), item = {0};
         char *list = NULL, *last = NULL;
         while (span_next(&rest, ',', &item)) {
                 bool available;
@@ -230,7 +230,7 @@ static void show_choice(const struct setting *s, const struct config *c, const s
         } else {
                 memcpy(&value, field, sizeof value);
         }
-        struct span rest = span_of(s->range), item;
+        struct span rest = span_of(s->range), item = {0};
         while (span_next(&rest, ',', &item) && value-- > 0)
                 ;
         bool ignored;
