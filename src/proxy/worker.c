@@ -33,10 +33,11 @@ static void close_idle_clients(struct worker *w)
         }
 }
 
-static void forget_listener(struct evhttp_bound_socket *bound, void *arg)
+static void close_listeners(struct worker *w)
 {
-        struct worker *w = arg;
-        evhttp_del_accept_socket(w->http, bound);
+        for (size_t i = 0; i < w->listener_count; i++)
+                evhttp_del_accept_socket(w->http, w->listeners[i]);
+        w->listener_count = 0;
 }
 
 static void start_draining(struct worker *w)
@@ -44,7 +45,7 @@ static void start_draining(struct worker *w)
         if (w->draining)
                 return;
         w->draining = true;
-        evhttp_foreach_bound_socket(w->http, forget_listener, w);
+        close_listeners(w);
         close_idle_clients(w);
         worker_check_drained(w);
 }
@@ -137,9 +138,13 @@ int worker_start(struct worker *w, unsigned index, struct worker_shared *shared,
         w->upstream = upstream_new(w->base);
         make_http(w);
         apply_config(w);
-        for (size_t i = 0; i < listener_count; i++)
-                if (evhttp_accept_socket(w->http, listeners[i]) < 0)
+        w->listeners = xcalloc(listener_count, sizeof *w->listeners);
+        for (; w->listener_count < listener_count; w->listener_count++) {
+                size_t i = w->listener_count;
+                w->listeners[i] = evhttp_accept_socket_with_handle(w->http, listeners[i]);
+                if (!w->listeners[i])
                         abort();
+        }
         return -pthread_create(&w->thread, NULL, run, w);
 }
 
@@ -171,6 +176,7 @@ void worker_join(struct worker *w)
         mailbox_done(&w->mailbox);
         evbuffer_free(w->scratch);
         event_base_free(w->base);
+        free(w->listeners);
         config_unref(w->config);
         config_unref(atomic_load(&w->new_config));
 }

@@ -31,6 +31,8 @@ struct worker {
         pthread_t thread;
         struct event_base *base;
         struct evhttp *http;
+        struct evhttp_bound_socket **listeners; /* NULL-free; empty once it drains */
+        size_t listener_count;
         struct upstream *upstream;
         struct mailbox mailbox;
         struct worker_shared *shared;
