@@ -1,0 +1,246 @@
+#include "cli/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "cli/check.h"
+#include "proxy/server.h"
+#include "runtime/clock.h"
+#include "runtime/log.h"
+
+struct run {
+        const char *path;   /* NULL: built-in defaults */
+        const char *listen; /* NULL: as configured */
+        struct config *config;
+        struct server *server;
+        int signals;
+};
+
+static void log_faults(const struct config_faults *faults, const char *path)
+{
+        for (size_t i = 0; i < faults->count; i++) {
+                const struct config_fault *f = &faults->list[i];
+                if (f->line)
+                        log_error("%s:%u:%u: %s", path, f->line, f->column, f->text);
+                else
+                        log_error("%s: %s", path ? path : "--listen", f->text);
+        }
+}
+
+/* Reads the file anew; NULL with every fault logged where it is bad. */
+static struct config *load(const struct run *run)
+{
+        struct config *config = NULL;
+        struct config_faults faults = {0};
+        if (config_load_listen(run->path, run->listen, &config, &faults) < 0) {
+                log_faults(&faults, run->path);
+                config_faults_done(&faults);
+                return NULL;
+        }
+        return config;
+}
+
+static void warn_of_inert_keys(const struct config *config)
+{
+        for (const char **key = config->inert; *key; key++)
+                log_info("%s has no effect in this version", *key);
+}
+
+static void warn_of_restart(void *arg, const char *key)
+{
+        (void)arg;
+        log_warn("%s has changed: that takes effect with the next start", key);
+}
+
+/* log.file: the log is standard error, wherever that leads. */
+static int open_log(const struct config *config)
+{
+        if (strcmp(config->log.file, "-") == 0)
+                return 0;
+        int fd = open(config->log.file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0640);
+        if (fd < 0 || dup2(fd, STDERR_FILENO) < 0) {
+                int r = -errno;
+                log_error("cannot write to %s: %s", config->log.file, strerror(errno));
+                return r;
+        }
+        close(fd);
+        return 0;
+}
+
+/* Each connection takes one descriptor at the front and one behind. */
+static void raise_descriptor_limit(void)
+{
+        struct rlimit limit;
+        if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+                limit.rlim_cur = limit.rlim_max;
+                setrlimit(RLIMIT_NOFILE, &limit);
+        }
+}
+
+static void reload(struct run *run)
+{
+        struct config *config = load(run);
+        if (!config) {
+                log_error("the configuration was not reloaded: the old one stays in force");
+                return;
+        }
+        config_needs_restart(run->config, config, warn_of_restart, NULL);
+        warn_of_inert_keys(config);
+        log_set(config->log.level, config->log.format);
+        server_reload(run->server, config);
+        config_unref(run->config);
+        run->config = config;
+        log_info("configuration reloaded");
+}
+
+static void reopen_logs(struct run *run)
+{
+        open_log(run->config);
+        server_reopen_logs(run->server);
+        log_info("log files reopened");
+}
+
+/* Waits for the next signal, at most until `deadline`; 0 when it came first or the server has
+ * ended. */
+static int next_signal(struct run *run, usec_t deadline, bool draining)
+{
+        struct pollfd fds[] = {
+            {.fd = run->signals, .events = POLLIN},
+            {.fd = draining ? server_done_fd(run->server) : -1, .events = POLLIN}};
+        int timeout = -1;
+        if (deadline != USEC_MAX)
+                timeout =
+                    (int)usec_min(usec_sub(deadline, clock_now()) / USEC_PER_MSEC + 1, 1000000);
+        struct signalfd_siginfo info;
+        if (poll(fds, 2, timeout) > 0 && read(run->signals, &info, sizeof info) == sizeof info)
+                return (int)info.ssi_signo;
+        return 0;
+}
+
+static void serve(struct run *run)
+{
+        for (;;) {
+                switch (next_signal(run, USEC_MAX, false)) {
+                case SIGHUP:
+                        reload(run);
+                        break;
+                case SIGUSR1:
+                        reopen_logs(run);
+                        break;
+                case SIGTERM:
+                case SIGINT:
+                        return;
+                default:
+                        break;
+                }
+        }
+}
+
+/* Lets what is under way end, for at most shutdown_grace or until a second signal. */
+static void drain(struct run *run)
+{
+        struct server_counts counts;
+        usec_t deadline = usec_add(clock_now(), run->config->shutdown_grace);
+        server_count(run->server, &counts);
+        log_info("stopping: %zu requests open, of them %zu queued and %zu in flight",
+                 counts.exchanges, counts.governor.queued + counts.governor.sleeping,
+                 counts.governor.in_flight);
+        server_drain(run->server);
+        while (!server_drained(run->server) && clock_now() < deadline) {
+                int signal = next_signal(run, deadline, true);
+                if (signal == SIGTERM || signal == SIGINT) {
+                        log_warn("second signal: dropping what is still open");
+                        break;
+                }
+        }
+        server_stop(run->server, 0, &counts);
+        log_info("stopped: %zu open, %zu queued, %zu in flight, %zu connections, %zu served",
+                 counts.exchanges, counts.governor.queued + counts.governor.sleeping,
+                 counts.governor.in_flight, counts.clients, counts.served);
+}
+
+static int block_signals(void)
+{
+        sigset_t set;
+        sigemptyset(&set);
+        sigaddset(&set, SIGHUP);
+        sigaddset(&set, SIGUSR1);
+        sigaddset(&set, SIGTERM);
+        sigaddset(&set, SIGINT);
+        sigprocmask(SIG_BLOCK, &set, NULL);
+        signal(SIGPIPE, SIG_IGN);
+        return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int usage(void)
+{
+        fputs("usage: weir run [-c FILE] [--listen ADDR] [--show-config]\n", stderr);
+        return 2;
+}
+
+int run_main(int argc, char **argv)
+{
+        static const struct option options[] = {
+            {"config", required_argument, NULL, 'c'},
+            {"listen", required_argument, NULL, 'l'},
+            {"show-config", no_argument, NULL, 's'},
+            {0},
+        };
+        struct run run = {.path = config_default_path()};
+        bool show = false;
+        char *error = NULL;
+        for (int o; (o = getopt_long(argc, argv, "c:", options, NULL)) != -1;) {
+                switch (o) {
+                case 'c':
+                        run.path = optarg;
+                        break;
+                case 'l':
+                        run.listen = optarg;
+                        break;
+                case 's':
+                        show = true;
+                        break;
+                default:
+                        return usage();
+                }
+        }
+        if (optind < argc)
+                return usage();
+        run.config = load(&run);
+        if (!run.config)
+                return 1;
+        if (show) {
+                config_show(run.config, stdout);
+                config_unref(run.config);
+                return 0;
+        }
+        log_set(run.config->log.level, run.config->log.format);
+        raise_descriptor_limit();
+        run.signals = block_signals();
+        int status = 1;
+        if (open_log(run.config) == 0) {
+                if (server_start(run.config, &run.server, &error) < 0) {
+                        log_error("%s", error);
+                } else {
+                        warn_of_inert_keys(run.config);
+                        log_info("ready: %u workers, configuration %s", run.config->workers,
+                                 run.path ? run.path : "built in");
+                        serve(&run);
+                        drain(&run);
+                        status = 0;
+                }
+        }
+        free(error);
+        close(run.signals);
+        config_unref(run.config);
+        return status;
+}
