@@ -1,8 +1,9 @@
 #include "proxy/listener.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
-#include <event2/util.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,6 +12,27 @@
 #include <unistd.h>
 
 #define BACKLOG 4096
+
+/* "host:port" or "[host]:port" with a numeric host; port 0 is any free one. */
+static int parse_tcp(const char *address, struct sockaddr_storage *ret, socklen_t *ret_size)
+{
+        const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
+                                       .ai_socktype = SOCK_STREAM};
+        struct addrinfo *found = NULL;
+        char host[INET6_ADDRSTRLEN + 2];
+        const char *colon = strrchr(address, ':');
+        size_t n = colon ? (size_t)(colon - address) : 0;
+        if (n == 0 || n >= sizeof host)
+                return -EINVAL;
+        bool bracketed = address[0] == '[' && address[n - 1] == ']';
+        snprintf(host, sizeof host, "%.*s", (int)(bracketed ? n - 2 : n), address + bracketed);
+        if (getaddrinfo(host, colon + 1, &hints, &found) != 0)
+                return -EINVAL;
+        memcpy(ret, found->ai_addr, found->ai_addrlen);
+        *ret_size = found->ai_addrlen;
+        freeaddrinfo(found);
+        return 0;
+}
 
 static int open_tcp(struct sockaddr *sa, socklen_t size)
 {
@@ -71,12 +93,12 @@ static unsigned describe(const struct sockaddr *sa, char text[static LISTENER_TE
         char host[INET6_ADDRSTRLEN] = "?";
         if (sa->sa_family == AF_INET6) {
                 const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)sa;
-                evutil_inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof host);
+                inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof host);
                 snprintf(text, LISTENER_TEXT_SIZE, "[%s]:%u", host, ntohs(in6->sin6_port));
                 return ntohs(in6->sin6_port);
         }
         const struct sockaddr_in *in = (const struct sockaddr_in *)sa;
-        evutil_inet_ntop(AF_INET, &in->sin_addr, host, sizeof host);
+        inet_ntop(AF_INET, &in->sin_addr, host, sizeof host);
         snprintf(text, LISTENER_TEXT_SIZE, "%s:%u", host, ntohs(in->sin_port));
         return ntohs(in->sin_port);
 }
@@ -85,20 +107,21 @@ int listener_open(const char *address, size_t count, int *ret_fds,
                   char ret_text[static LISTENER_TEXT_SIZE], unsigned *ret_port)
 {
         struct sockaddr_storage ss;
-        int size = sizeof ss, r = 0;
+        socklen_t size = sizeof ss;
+        int r = 0;
         bool local = strncmp(address, "unix:", 5) == 0;
         size_t opened = 0;
         if (!local) {
-                if (evutil_parse_sockaddr_port(address, (struct sockaddr *)&ss, &size) < 0)
-                        return -EINVAL;
-                r = check_free((struct sockaddr *)&ss, (socklen_t)size);
+                r = parse_tcp(address, &ss, &size);
+                if (r == 0)
+                        r = check_free((struct sockaddr *)&ss, size);
                 if (r < 0)
                         return r;
         }
         for (; opened < count; opened++) {
                 int fd;
                 if (!local)
-                        fd = open_tcp((struct sockaddr *)&ss, (socklen_t)size);
+                        fd = open_tcp((struct sockaddr *)&ss, size);
                 else if (opened == 0)
                         fd = open_local(address + 5);
                 else
