@@ -317,7 +317,7 @@ static void on_head(void *arg, const struct upstream_answer *answer)
         ex->class = class_name(again.class);
         gate_answer(ex->worker->shared->gate, &ex->ticket, again.class,
                     again.wait_named ? again.wait : 0);
-        if (again.class == ANSWER_SUCCESS || !try_again(ex, &again)) {
+        if (!try_again(ex, &again)) {
                 forward(ex, answer, again.class);
         } else {
                 attempt_discard(ex->attempt);
