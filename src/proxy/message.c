@@ -241,27 +241,36 @@ static bool parse_target(struct message *m, struct evhttp_request *req, struct m
 
 static struct span method_name(const struct evhttp_request *req)
 {
-        switch (req->type) {
-        case EVHTTP_REQ_GET:
-                return span_of("GET");
-        case EVHTTP_REQ_HEAD:
-                return span_of("HEAD");
-        case EVHTTP_REQ_POST:
-                return span_of("POST");
-        case EVHTTP_REQ_PUT:
-                return span_of("PUT");
-        case EVHTTP_REQ_DELETE:
-                return span_of("DELETE");
-        case EVHTTP_REQ_OPTIONS:
-                return span_of("OPTIONS");
-        case EVHTTP_REQ_TRACE:
-                return span_of("TRACE");
-        case EVHTTP_REQ_PATCH:
-                return span_of("PATCH");
-        case EVHTTP_REQ_CONNECT:
-        default:
-                return (struct span){0};
-        }
+        static const struct {
+                enum evhttp_cmd_type type;
+                const char *name;
+        } methods[] = {
+            {EVHTTP_REQ_GET, "GET"},         {EVHTTP_REQ_HEAD, "HEAD"},
+            {EVHTTP_REQ_POST, "POST"},       {EVHTTP_REQ_PUT, "PUT"},
+            {EVHTTP_REQ_DELETE, "DELETE"},   {EVHTTP_REQ_PATCH, "PATCH"},
+            {EVHTTP_REQ_TRACE, "TRACE"},     {EVHTTP_REQ_OPTIONS, "OPTIONS"},
+            {EVHTTP_REQ_CONNECT, "CONNECT"},
+        };
+        for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
+                if (methods[i].type == req->type)
+                        return span_of(methods[i].name);
+        return (struct span){0};
+}
+
+/* RFC 9110, 7.6.2: TRACE and OPTIONS may say how many proxies they still pass. */
+static bool add_max_forwards(struct message *m, struct span name, const char *value,
+                             struct message_fault *ret)
+{
+        size_t digits = strspn(value, "0123456789");
+        if (digits == 0 || digits > 9 || value[digits])
+                return bad_request(ret, "Max-Forwards is not a number.");
+        unsigned long left = strtoul(value, NULL, 10);
+        if (left == 0)
+                return fault(ret, 200, "", "Max-Forwards lets this request go no further.", false);
+        char *fewer = xasprintf("%lu", left - 1);
+        fields_add(&m->fields, name, span_of(fewer));
+        free(fewer);
+        return true;
 }
 
 static bool copy_fields(struct message *m, struct evhttp_request *req, const char *via,
@@ -270,6 +279,7 @@ static bool copy_fields(struct message *m, struct evhttp_request *req, const cha
         const struct evkeyvalq *headers = req->input_headers;
         const struct evkeyval *kv;
         bool listed = evhttp_find_header(headers, "Connection") != NULL;
+        bool counts_hops = req->type == EVHTTP_REQ_TRACE || req->type == EVHTTP_REQ_OPTIONS;
         if (req->minor == 0 && !evhttp_find_header(headers, "Host"))
                 fields_add(&m->fields, span_of("Host"), m->authority);
         TAILQ_FOREACH(kv, headers, next)
@@ -283,6 +293,11 @@ static bool copy_fields(struct message *m, struct evhttp_request *req, const cha
                         return fault(ret, 508, "proxy_loop_detected",
                                      "This request has been here before: the proxies form a loop.",
                                      false);
+                if (counts_hops && span_equal_nocase(name, span_of("Max-Forwards"))) {
+                        if (!add_max_forwards(m, name, kv->value, ret))
+                                return false;
+                        continue;
+                }
                 /* RFC 9112, 3.2.2: the target wins. */
                 if (span_equal_nocase(name, span_of("Host")))
                         value = m->authority;

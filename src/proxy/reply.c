@@ -79,6 +79,8 @@ static char *proxy_status(const struct reply_refusal *r)
 static const char *reason_phrase(int status)
 {
         switch (status) {
+        case 200:
+                return "OK";
         case 400:
                 return "Bad Request";
         case 403:
