@@ -332,7 +332,7 @@ static void the_operators_bounds_hold(void **state)
                 check_bounds(&sc, &r);
                 if (cases[k].max_rate == 10) /* and is used in full, but for the late timers */
                         assert_true(r.whole.sent >= 2910); /* of 3000 */
-                if (cases[k].min_delay == 200 * MS) /* 300 ms on average */
+                if (cases[k].min_delay == 200 * MS)        /* 300 ms on average */
                         assert_in_range(r.whole.sent, 300 / .32, 300 / .28);
                 sim_result_done(&r);
         }

@@ -81,21 +81,21 @@ static void first_answers(void **state)
         (void)state;
         static const struct {
                 enum answer_class class;
-                usec_t wait;
                 enum limiter_event event;
+                usec_t wait; /* named */
                 double rate;
                 usec_t closed; /* from the answer on, not counting jitter */
                 bool settled;
         } cases[] = {
-            {ANSWER_SUCCESS, 0, LIMITER_GREW, 50, 0, false}, /* start / srtt, +1/srtt */
-            {ANSWER_BLOCKED, 0, LIMITER_UNCHANGED, 0, 0, false},
-            {ANSWER_FAILED, 0, LIMITER_UNCHANGED, 0, 0, false},
-            {ANSWER_THROTTLED, 0, LIMITER_CUT, 10, 250 * MS, false},
-            {ANSWER_THROTTLED, 100 * MS, LIMITER_CUT, 10, 250 * MS, false},
-            {ANSWER_THROTTLED, 3 * S, LIMITER_CUT, 10, 3 * S, false},
-            {ANSWER_THROTTLED, 3600 * S, LIMITER_CUT, 10, 900 * S, false}, /* max_hold */
-            {ANSWER_OVERLOADED, 0, LIMITER_CUT, 10, 1 * S, false},
-            {ANSWER_OVERLOADED, 2 * S, LIMITER_CUT, 10, 2 * S, false},
+            {ANSWER_SUCCESS, LIMITER_GREW, 0, 50, 0, false}, /* start / srtt, +1/srtt */
+            {ANSWER_BLOCKED, LIMITER_UNCHANGED, 0, 0, 0, false},
+            {ANSWER_FAILED, LIMITER_UNCHANGED, 0, 0, 0, false},
+            {ANSWER_THROTTLED, LIMITER_CUT, 0, 10, 250 * MS, false},
+            {ANSWER_THROTTLED, LIMITER_CUT, 100 * MS, 10, 250 * MS, false},
+            {ANSWER_THROTTLED, LIMITER_CUT, 3 * S, 10, 3 * S, false},
+            {ANSWER_THROTTLED, LIMITER_CUT, 3600 * S, 10, 900 * S, false}, /* max_hold */
+            {ANSWER_OVERLOADED, LIMITER_CUT, 0, 10, 1 * S, false},
+            {ANSWER_OVERLOADED, LIMITER_CUT, 2 * S, 10, 2 * S, false},
         };
         for (size_t i = 0; i < COUNT_OF(cases); i++) {
                 struct bench b;
@@ -296,14 +296,13 @@ static void grows_only_from_what_it_held_back(void **state)
 {
         (void)state;
         static const struct {
-                bool limited;
                 enum answer_class class;
+                bool limited, grows;
                 double max_rate;
-                bool grows;
         } cases[] = {
-            {true, ANSWER_SUCCESS, 0, true},   {false, ANSWER_SUCCESS, 0, false},
-            {true, ANSWER_BLOCKED, 0, false},  {true, ANSWER_FAILED, 0, false},
-            {true, ANSWER_SUCCESS, 20, false}, /* the operator held it back, not what was learned */
+            {ANSWER_SUCCESS, true, true, 0},   {ANSWER_SUCCESS, false, false, 0},
+            {ANSWER_BLOCKED, true, false, 0},  {ANSWER_FAILED, true, false, 0},
+            {ANSWER_SUCCESS, true, false, 20}, /* the operator held it back, not what was learned */
         };
         for (size_t i = 0; i < COUNT_OF(cases); i++) {
                 struct bench b;
