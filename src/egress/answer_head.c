@@ -59,16 +59,17 @@ static void parse_status_line(struct answer_head *h, struct span line)
         h->reason = span_trim((struct span){rest.ptr + n, rest.len - n});
 }
 
+/* RFC 9110, 5.6.2. */
 static bool is_token(struct span s)
 {
-        static const char others[] = "!#$%&'*+-.^_`|~";
+        static const bool tchar[256] = {
+            ['!'] = 1,         ['#' ... '\''] = 1, ['*'] = 1,         ['+'] = 1,
+            ['-'] = 1,         ['.'] = 1,          ['0' ... '9'] = 1, ['A' ... 'Z'] = 1,
+            ['^' ... 'z'] = 1, ['|'] = 1,          ['~'] = 1};
 
-        for (size_t i = 0; i < s.len; i++) {
-                char c = s.ptr[i], lower = (char)(c | 0x20);
-                bool plain = (lower >= 'a' && lower <= 'z') || (c >= '0' && c <= '9');
-                if (!plain && (c == '\0' || !strchr(others, c)))
+        for (size_t i = 0; i < s.len; i++)
+                if (!tchar[(unsigned char)s.ptr[i]])
                         return false;
-        }
         return s.len > 0;
 }
 

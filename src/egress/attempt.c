@@ -5,6 +5,7 @@
 
 #include "base/xalloc.h"
 #include "egress/guard.h"
+#include "runtime/clock.h"
 
 /* What is read to its end after a discard, so that the connection can be used again. */
 #define DRAIN_BYTES ((size_t)64 * 1024)
@@ -30,7 +31,7 @@ static void wind(struct attempt *a)
 
         if (at >= a->clock_at)
                 return;
-        usec_t wait = usec_sub(at, upstream_now());
+        usec_t wait = usec_sub(at, clock_now());
         struct timeval tv = {.tv_sec = (time_t)(wait / USEC_PER_SEC),
                              .tv_usec = (suseconds_t)(wait % USEC_PER_SEC)};
         a->clock_at = at;
@@ -39,7 +40,7 @@ static void wind(struct attempt *a)
 
 static void progress(struct attempt *a, enum attempt_phase phase)
 {
-        a->progress = upstream_now();
+        a->progress = clock_now();
         if (phase == a->phase)
                 return;
         a->phase = phase;
@@ -56,14 +57,30 @@ static usec_t time_of(const struct attempt *a, CURLINFO what)
         return t > 0 ? (usec_t)t : 0;
 }
 
-static void describe(const struct attempt *a, struct upstream_end *end)
+static const char *peer_text(struct attempt *a)
 {
-        long connects = 0, port = 0;
+        struct attempt_peer *p = &a->peer;
         char *ip = NULL;
+        long port = 0;
 
-        curl_easy_getinfo(a->easy, CURLINFO_NUM_CONNECTS, &connects);
         curl_easy_getinfo(a->easy, CURLINFO_PRIMARY_IP, &ip);
         curl_easy_getinfo(a->easy, CURLINFO_PRIMARY_PORT, &port);
+        if (!ip || !*ip || port <= 0 || strlen(ip) >= sizeof p->ip)
+                return "";
+        if (port != p->port || strcmp(ip, p->ip) != 0) {
+                strcpy(p->ip, ip);
+                p->port = port;
+                snprintf(p->text, sizeof p->text, strchr(ip, ':') ? "[%s]:%ld" : "%s:%ld", ip,
+                         port);
+        }
+        return p->text;
+}
+
+static void describe(struct attempt *a, struct upstream_end *end)
+{
+        long connects = 0;
+
+        curl_easy_getinfo(a->easy, CURLINFO_NUM_CONNECTS, &connects);
         end->reused = a->sends > 0 && connects == 0;
         if (!end->reused) {
                 end->name_lookup = time_of(a, CURLINFO_NAMELOOKUP_TIME_T);
@@ -72,11 +89,9 @@ static void describe(const struct attempt *a, struct upstream_end *end)
         }
         if (a->head.seen)
                 end->first_byte = time_of(a, CURLINFO_STARTTRANSFER_TIME_T);
-        end->total =
-            usec_sub(upstream_now(), a->started); /* libcurl's stands still when we end it */
-        if (ip && *ip && port > 0)
-                snprintf(end->address, sizeof end->address, strchr(ip, ':') ? "[%s]:%ld" : "%s:%ld",
-                         ip, port);
+        /* libcurl's own stands still when it is we who end it. */
+        end->total = usec_sub(clock_now(), a->started);
+        strcpy(end->address, peer_text(a));
 }
 
 /* The handle of an attempt that failed is not used again: libcurl does not forget its last error
@@ -123,7 +138,7 @@ static void on_clock(evutil_socket_t fd, short what, void *arg)
         (void)fd;
         (void)what;
         a->clock_at = USEC_MAX;
-        if (deadline(a) > upstream_now())
+        if (deadline(a) > clock_now())
                 wind(a);
         else if (a->state == ATTEMPT_DRAINING)
                 put_aside(a, false);
@@ -195,7 +210,7 @@ static size_t on_read(char *to, size_t size, size_t n, void *arg)
         if (evbuffer_ptr_set(a->body, &a->body_at, want, EVBUFFER_PTR_ADD) < 0 &&
             a->body_sent < a->body_len)
                 return CURL_READFUNC_ABORT;
-        a->progress = upstream_now();
+        a->progress = clock_now();
         return want;
 }
 
@@ -298,7 +313,7 @@ void attempt_free(struct attempt *a)
         event_free(a->clock);
         request_lines_done(&a->lines);
         answer_head_done(&a->head);
-        free(a->set.origin);
+        free(a->set.host);
         free(a->set.method);
         free(a->set.target);
         free(a);
@@ -318,7 +333,7 @@ struct attempt *upstream_start(struct upstream *u, const struct upstream_request
 
         a->state = ATTEMPT_RUNNING;
         a->phase = ATTEMPT_CONNECTING;
-        a->started = upstream_now();
+        a->started = clock_now();
         a->handlers = handlers;
         a->arg = arg;
         a->body = request->body;
@@ -347,7 +362,7 @@ static void resume(struct attempt *a)
         struct upstream *u = a->upstream;
 
         a->resume = false;
-        a->progress = upstream_now();
+        a->progress = clock_now();
         wind(a);
         upstream_enter(u);
         CURLcode code = curl_easy_pause(a->easy, CURLPAUSE_CONT);
@@ -432,7 +447,7 @@ void attempt_discard(struct attempt *a)
         a->state = ATTEMPT_DRAINING;
         a->body = NULL;
         a->deny = a->allow = NULL;
-        a->drain_until = usec_add(upstream_now(), DRAIN_TIME);
+        a->drain_until = usec_add(clock_now(), DRAIN_TIME);
         wind(a);
         if (a->paused)
                 resume_when_possible(a);

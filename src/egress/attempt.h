@@ -31,7 +31,9 @@ enum attempt_phase {
 
 /* What libcurl was told for a former request: only what differs is set again. */
 struct attempt_settings {
-        char *origin, *method, *target; /* owned; NULL: never set */
+        char *host, *method, *target; /* owned; NULL: never set */
+        unsigned port;
+        bool tls;
         long connect_ms;
         bool upload, no_body;
         curl_off_t body_len;
@@ -71,6 +73,10 @@ struct attempt {
         size_t drained;
         bool head_only; /* ended by us after the head: HEAD with a body */
         bool paused, resume;
+        struct attempt_peer { /* its text is made anew only when it has changed */
+                char ip[46], text[64];
+                long port;
+        } peer;
         char error_text[CURL_ERROR_SIZE];
 };
 
@@ -95,7 +101,6 @@ curl_socket_t upstream_open_socket(struct upstream *u, const struct curl_sockadd
 int upstream_close_socket(void *upstream, curl_socket_t fd);
 
 struct event_base *upstream_base(const struct upstream *u);
-usec_t upstream_now(void);
 
 /* --- attempt.c --- */
 

@@ -5,6 +5,8 @@
 
 #include "base/xalloc.h"
 
+#define MAX_HOST 255
+
 /* "https://[" host "]:65535" */
 #define ORIGIN_ROOM(host_len) ((host_len) + sizeof "https://[]:65535")
 
@@ -22,7 +24,7 @@ static bool is_host(struct span host)
                 if (c <= ' ' || c == 0x7f || strchr("/?#@[]\\%\"<>^`{|}", c))
                         return false;
         }
-        return host.len > 0 && host.len <= 255;
+        return host.len > 0 && host.len <= MAX_HOST;
 }
 
 /* Method and target go into the request line as they are. */
@@ -36,10 +38,15 @@ static bool is_word(struct span s)
         return s.len > 0;
 }
 
+static bool is_text(const char *text, struct span s)
+{
+        return text && strncmp(text, s.ptr, s.len) == 0 && text[s.len] == '\0';
+}
+
 /* Sets a text option when it differs from what was set before. */
 static CURLcode set_text(CURL *easy, CURLoption option, char **was, struct span text)
 {
-        if (*was && strncmp(*was, text.ptr, text.len) == 0 && (*was)[text.len] == '\0')
+        if (is_text(*was, text))
                 return CURLE_OK;
         free(*was);
         *was = xspandup(text);
@@ -48,13 +55,20 @@ static CURLcode set_text(CURL *easy, CURLoption option, char **was, struct span 
 
 static CURLcode set_origin(struct attempt *a, const struct upstream_request *request)
 {
-        char buf[ORIGIN_ROOM(255)];
-        bool v6 = memchr(request->host.ptr, ':', request->host.len) != NULL;
-        int len = snprintf(buf, sizeof buf, "%s%s%.*s%s:%u", request->tls ? "https://" : "http://",
-                           v6 ? "[" : "", (int)request->host.len, request->host.ptr, v6 ? "]" : "",
-                           request->port);
+        char url[ORIGIN_ROOM(MAX_HOST)];
+        struct span host = request->host;
+        bool v6 = memchr(host.ptr, ':', host.len) != NULL;
 
-        return set_text(a->easy, CURLOPT_URL, &a->set.origin, (struct span){buf, (size_t)len});
+        if (is_text(a->set.host, host) && a->set.port == request->port &&
+            a->set.tls == request->tls)
+                return CURLE_OK;
+        free(a->set.host);
+        a->set.host = xspandup(host);
+        a->set.port = request->port;
+        a->set.tls = request->tls;
+        snprintf(url, sizeof url, "%s%s%s%s:%u", request->tls ? "https://" : "http://",
+                 v6 ? "[" : "", a->set.host, v6 ? "]" : "", request->port);
+        return curl_easy_setopt(a->easy, CURLOPT_URL, url);
 }
 
 /* The order matters to libcurl: UPLOAD switches NOBODY off and changes the method behind it. */
@@ -120,6 +134,7 @@ void attempt_setup_handle(struct attempt *a)
         curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
         curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
         curl_easy_setopt(easy, CURLOPT_PROXY, "");
+        curl_easy_setopt(easy, CURLOPT_NOPROXY, ""); /* the environment is asked otherwise */
         curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
         curl_easy_setopt(easy, CURLOPT_HTTP_CONTENT_DECODING, 0L);
         curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);

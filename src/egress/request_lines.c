@@ -16,6 +16,7 @@
  * first line of that name, finds it empty, writes no Host, and then sends ours where it stands.
  */
 static const char *const suppressed[] = {"Host:", "Accept:", "Expect:"};
+#define EXPECT 2 /* the last one matters only where there is a body */
 #define SUPPRESSED (sizeof suppressed / sizeof *suppressed)
 
 #define LENGTH_ROOM (sizeof "Content-Length: 18446744073709551615")
@@ -86,7 +87,7 @@ static void put(struct curl_slist *node, const char *line)
 bool request_lines_fill(struct request_lines *r, const struct fields *fields, bool has_body,
                         size_t body_len)
 {
-        bool sent[SUPPRESSED] = {[0] = false}, length = false;
+        bool sent[SUPPRESSED] = {[EXPECT] = body_len == 0}, length = false;
         size_t nodes = fields->count + SUPPRESSED + 1;
 
         grow(r, nodes * sizeof(struct curl_slist) + fields->text_len + 4 * fields->count +

@@ -2,10 +2,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/xalloc.h"
+#include "runtime/clock.h"
 
 /* Handles put aside; each holds about 8 KiB. */
 #define MAX_IDLE_ATTEMPTS 128
@@ -41,14 +41,6 @@ struct upstream {
         struct watch **watches; /* by file descriptor; owned */
         size_t watches_room;
 };
-
-usec_t upstream_now(void)
-{
-        struct timespec ts;
-
-        clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (usec_t)ts.tv_sec * USEC_PER_SEC + (usec_t)ts.tv_nsec / 1000;
-}
 
 struct event_base *upstream_base(const struct upstream *u)
 {
@@ -212,7 +204,7 @@ static void arm_timer(struct upstream *u, usec_t now)
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
         struct upstream *u = arg;
-        usec_t now = upstream_now();
+        usec_t now = clock_now();
 
         (void)fd;
         (void)what;
@@ -236,7 +228,7 @@ static int on_timer_wanted(CURLM *multi, long timeout_ms, void *arg)
                 u->timer_due = 0;
                 kick(u);
         } else {
-                usec_t now = upstream_now();
+                usec_t now = clock_now();
                 u->timer_due = usec_add(now, (usec_t)timeout_ms * USEC_PER_MSEC);
                 arm_timer(u, now);
         }
