@@ -22,6 +22,7 @@ int check_main(int argc, char **argv)
         };
         static const char usage[] = "usage: weir check [-c FILE]\n";
         const char *path = config_default_path();
+        /* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread is there yet */
         for (int option; (option = getopt_long(argc, argv, "c:h", options, NULL)) != -1;) {
                 if (option == 'c') {
                         path = optarg;

@@ -78,7 +78,7 @@ void node_describe(const struct node *n, char ret[NODE_DESCRIPTION_MAX])
         *to++ = '"';
         for (size_t i = 0; i < cut; i++)
                 *to++ = (unsigned char)n->text[i] < ' ' || n->text[i] == 0x7f ? '?' : n->text[i];
-        strcpy(to, cut < len ? "…\"" : "\"");
+        snprintf(to, sizeof "…\"", "%s", cut < len ? "…\"" : "\"");
 }
 
 /* Marks count from 0; there is no file of 2^32 lines here. */
@@ -362,7 +362,8 @@ int document_read(const char *path, struct node **ret_root, struct config_faults
         int fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0) {
                 int error = errno;
-                config_faults_add(faults, 0, 0, NULL, "cannot be opened: %s", strerror(error));
+                config_faults_add(faults, 0, 0, NULL, "cannot be opened: %s",
+                                  strerrordesc_np(error));
                 return -error;
         }
         const size_t room = DOCUMENT_MAX_BYTES + 1;
@@ -371,7 +372,8 @@ int document_read(const char *path, struct node **ret_root, struct config_faults
         int r = (int)len;
         close(fd);
         if (len < 0)
-                config_faults_add(faults, 0, 0, NULL, "cannot be read: %s", strerror((int)-len));
+                config_faults_add(faults, 0, 0, NULL, "cannot be read: %s",
+                                  strerrordesc_np((int)-len));
         else
                 r = document_parse((struct span){text, (size_t)len}, ret_root, faults);
         free(text);

@@ -236,7 +236,7 @@ void kind_read_scope(const struct reading *r, const struct node *n)
                 if (!text)
                         continue;
                 for (size_t k = 0; k < i; k++)
-                        if (items[k]->kind == NODE_SCALAR && strcmp(items[k]->text, text) == 0)
+                        if (items[k]->text && strcmp(items[k]->text, text) == 0)
                                 kind_fault(r, items[i], "%.64s is listed twice", text);
                 if (scope_part_parse(span_of(text), &list[good]) < 0)
                         bad_part(r, items[i]);

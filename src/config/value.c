@@ -277,19 +277,20 @@ void value_duration_text(usec_t duration, char ret[VALUE_TEXT_MAX])
 {
         size_t n = 0;
         for (size_t i = 0; i < TIME_UNITS; i++) {
-                usec_t length = time_units[i].length, whole = duration / length;
-                bool last = i + 1 == TIME_UNITS;
+                usec_t whole = duration / time_units[i].length;
                 if (whole)
                         n += (size_t)snprintf(ret + n, VALUE_TEXT_MAX - n, "%llu%s",
-                                              (unsigned long long)whole,
-                                              last && duration % length ? "" : time_units[i].name);
-                duration %= length;
-                if (last && duration)
-                        snprintf(ret + n, VALUE_TEXT_MAX - n, "%s.%03llums", whole ? "" : "0",
-                                 (unsigned long long)duration);
-                else if (last && n == 0)
-                        snprintf(ret, VALUE_TEXT_MAX, "0s");
+                                              (unsigned long long)whole, time_units[i].name);
+                duration -= whole * time_units[i].length;
+                if (i + 2 == TIME_UNITS && duration % USEC_PER_MSEC)
+                        break;
         }
+        if (duration)
+                snprintf(ret + n, VALUE_TEXT_MAX - n, "%llu.%03llums",
+                         (unsigned long long)(duration / USEC_PER_MSEC),
+                         (unsigned long long)(duration % USEC_PER_MSEC));
+        else if (n == 0)
+                snprintf(ret, VALUE_TEXT_MAX, "0s");
 }
 
 void value_size_text(size_t size, char ret[VALUE_TEXT_MAX])

@@ -143,16 +143,18 @@ static void finds_faults(void **state)
         }
 }
 
-/* A text of `count` times `unit`. */
+/* A text of `head` and `count` times `unit`. */
 static struct span repeated(const char *head, const char *unit, size_t count)
 {
-        size_t head_len = strlen(head), len = strlen(unit);
-        char *text = malloc(head_len + len * count);
-        assert_non_null(text);
-        memcpy(text, head, head_len);
+        struct span text;
+        char *out = NULL;
+        FILE *to = open_memstream(&out, &text.len);
+        fputs(head, to);
         for (size_t i = 0; i < count; i++)
-                memcpy(text + head_len + i * len, unit, len);
-        return (struct span){text, head_len + len * count};
+                fputs(unit, to);
+        fclose(to);
+        text.ptr = out;
+        return text;
 }
 
 static void is_bounded(void **state)

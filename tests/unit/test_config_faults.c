@@ -1,0 +1,211 @@
+#include "tests/unit/unit.h"
+
+#include <stdlib.h>
+
+#include "tests/unit/config_text.h"
+
+static const struct {
+        const char *text, *faults;
+} cases[] = {
+    {"defaults: {limit: {ceilling: 3}}\n",
+     "f:1:20: defaults.limit.ceilling: unknown key; did you mean \"ceiling\"?\n"},
+    {"defaults:\n  limt: {start: 3}\n",
+     "f:2:3: defaults.limt: unknown key; did you mean \"limit\"?\n"},
+    {"worker: 3\nlsiten: x\nrule: []\ndefault: {}\n",
+     "f:1:1: worker: unknown key; did you mean \"workers\"?\n"
+     "f:2:1: lsiten: unknown key; did you mean \"listen\"?\n"
+     "f:3:1: rule: unknown key; did you mean \"rules\"?\n"
+     "f:4:1: default: unknown key; did you mean \"defaults\"?\n"},
+    {"ceiling: 3\n", "f:1:1: ceiling: unknown key; did you mean \"defaults.limit.ceiling\"?\n"},
+    {"colour: blue\n'': 1\n\"x\\ny\": 1\n", "f:1:1: colour: unknown key\n"
+                                            "f:2:1: : unknown key\n"
+                                            "f:3:1: x?y: unknown key\n"},
+    {"clients: {name: x, hosts: y}\n", "f:1:11: clients.name: unknown key; did you mean "
+                                       "\"rules[].name\"?\n"
+                                       "f:1:20: clients.hosts: unknown key; did you mean "
+                                       "\"rules[].hosts\"?\n"},
+    {"defaults: {name: x}\n",
+     "f:1:12: defaults.name: unknown key; did you mean \"rules[].name\"?\n"},
+    {"limit.start: 3\n", "f:1:1: limit.start: unknown key; did you mean "
+                         "\"defaults.limit.start\"?\n"},
+    {"log.level: debug\n",
+     "f:1:1: log.level: unknown key; write its parts as keys one below the other\n"},
+    {"workers: 4\nworkers: 5\n", "f:2:1: workers: given twice, first on line 1\n"},
+    {"workers: 0\n", "f:1:10: workers: expected 1 to 64, got \"0\"\n"},
+    {"workers: many\n", "f:1:10: workers: expected a whole number or auto, got \"many\"\n"},
+    {"workers:\n", "f:1:9: workers: expected a whole number or auto, got nothing\n"},
+    {"workers: [1]\n", "f:1:10: workers: expected a whole number or auto, got a list\n"},
+    {"defaults: {limit: {start: -1}}\n",
+     "f:1:27: defaults.limit.start: expected a whole number, got \"-1\"\n"},
+    {"defaults: {limit: {start: 0}}\n",
+     "f:1:27: defaults.limit.start: expected 1 to 100000, got \"0\"\n"},
+    {"defaults: {limit: {start: 99999999999999999999}}\n",
+     "f:1:27: defaults.limit.start: expected 1 to 100000, got \"99999999999999999999\"\n"},
+    {"shutdown_grace: 2h\n", "f:1:17: shutdown_grace: expected 0s to 1h, got \"2h\"\n"},
+    {"shutdown_grace: 30\n", "f:1:17: shutdown_grace: expected a duration such as 250ms, "
+                             "30s or 1h30m, got \"30\"\n"},
+    {"clients: {max_body: 2GiB, max_header: big}\n",
+     "f:1:21: clients.max_body: expected 0B to 1GiB, got \"2GiB\"\n"
+     "f:1:39: clients.max_header: expected a size such as 64KiB or 16MiB, got \"big\"\n"},
+    {"defaults: {limit: {max_rate: 10}}\n",
+     "f:1:30: defaults.limit.max_rate: expected a rate such as 10/s, 600/min or 5000/h, or "
+     "none, got \"10\"\n"},
+    {"defaults: {limit: {max_rate: 0.5/h}}\n",
+     "f:1:30: defaults.limit.max_rate: expected 1/h to 1000000/s, got \"0.5/h\"\n"},
+    {"defaults: {retry: {budget: 0.2}}\n",
+     "f:1:28: defaults.retry.budget: expected a percentage such as 20%, got \"0.2\"\n"},
+    {"defaults: {retry: {budget: 101%}}\n",
+     "f:1:28: defaults.retry.budget: expected 0% to 100%, got \"101%\"\n"},
+    {"defaults: {limit: {aimd: {decrease: 1}}}\n",
+     "f:1:37: defaults.limit.aimd.decrease: expected 0.01 to 0.99, got \"1\"\n"},
+    {"annotate: yes\n", "f:1:11: annotate: expected true or false, got \"yes\"\n"},
+    {"log: {level: loud, file: [x]}\n",
+     "f:1:14: log.level: expected error, warn, info or debug, got \"loud\"\n"
+     "f:1:26: log.file: expected a text, got a list\n"},
+    {"log: debug\n", "f:1:6: log: expected keys, got \"debug\"\n"},
+    {"defaults: {limit: [start]}\n", "f:1:19: defaults.limit: expected keys, got a list\n"},
+    {"listen: []\n", "f:1:9: listen: expected at least one address, got an empty list\n"},
+    {"listen: {a: b}\n", "f:1:9: listen: expected a list, got keys\n"},
+    {"listen: [localhost:80, [x], ~, \"127.0.0.1:1\", \"127.0.0.1:1\"]\n",
+     "f:1:10: listen: expected an address and port such as 127.0.0.1:8080 or [::1]:8080, "
+     "or unix:/PATH, got \"localhost:80\"\n"
+     "f:1:24: listen: expected an address and port such as 127.0.0.1:8080 or [::1]:8080, "
+     "or unix:/PATH, got a list\n"
+     "f:1:29: listen: expected an address and port such as 127.0.0.1:8080 or [::1]:8080, "
+     "or unix:/PATH, got nothing\n"
+     "f:1:47: listen: 127.0.0.1:1 is listed twice\n"},
+    {"clients: {allow: [\"300.1.1.1/8\", \"::1\"]}\n",
+     "f:1:19: clients.allow: expected a network such as 10.0.0.0/8 or 2001:db8::/32, an "
+     "address, loopback, private, link-local or multicast, got \"300.1.1.1/8\"\n"},
+    {"destinations: {connect_ports: [0, 443, 65536]}\n",
+     "f:1:32: destinations.connect_ports: expected a port from 1 to 65535, got \"0\"\n"
+     "f:1:40: destinations.connect_ports: expected a port from 1 to 65535, got "
+     "\"65536\"\n"},
+    {"defaults: {scope: [host, nothing, host, \"header:x\", session]}\n",
+     "f:1:26: defaults.scope: expected host, port, rule or client, got \"nothing\"\n"
+     "f:1:35: defaults.scope: host is listed twice\n"
+     "f:1:41: defaults.scope: header:x is not available in this version\n"
+     "f:1:53: defaults.scope: session is not available in this version\n"},
+    {"defaults: {scope: []}\n", "f:1:19: defaults.scope: expected from 1 to 7 parts, got 0\n"},
+    {"defaults: {retry: {on: [399, 600, 429.0, conect, 429]}}\n",
+     "f:1:25: defaults.retry.on: expected a status from 400 to 599, connect, timeout or "
+     "reset, got \"399\"\n"
+     "f:1:30: defaults.retry.on: expected a status from 400 to 599, connect, timeout or "
+     "reset, got \"600\"\n"
+     "f:1:35: defaults.retry.on: expected a status from 400 to 599, connect, timeout or "
+     "reset, got \"429.0\"\n"
+     "f:1:42: defaults.retry.on: expected a status from 400 to 599, connect, timeout or "
+     "reset, got \"conect\"\n"},
+    {"defaults: {retry: {on: [500, 501, 502, 503, 504, 505, 506, 507, 508, 509, 510, 511, "
+     "512, 513, 514, 515, 515, 516]}}\n",
+     "f:1:110: defaults.retry.on: more than 16 statuses\n"},
+    {"defaults: {https: intercept}\nrules: [{hosts: x, https: upgrade}]\n",
+     "f:1:19: defaults.https: intercept is not available in this version\n"
+     "f:2:27: rules[0].https: upgrade is not available in this version\n"},
+    {"defaults: {https: of}\n", "f:1:19: defaults.https: expected tunnel, got \"of\"\n"},
+    {"ca: {key: x}\nclients: {users: x}\npools: {}\ndefaults: {tls: {verify: false}, "
+     "egress: direct}\nrules: [{hosts: x, http2: false}]\n",
+     "f:1:1: ca: not available in this version\n"
+     "f:2:11: clients.users: not available in this version\n"
+     "f:3:1: pools: not available in this version\n"
+     "f:4:12: defaults.tls: not available in this version\n"
+     "f:4:34: defaults.egress: not available in this version\n"
+     "f:5:20: rules[0].http2: not available in this version\n"},
+    {"admin: {listen: here, max_scopes: x, tokn: y}\nstate: {save_every: 0s}\n",
+     "f:1:17: admin.listen: expected an address and port such as 127.0.0.1:8081 or "
+     "[::1]:8081, or \"\", got \"here\"\n"
+     "f:1:35: admin.max_scopes: expected a whole number, got \"x\"\n"
+     "f:1:38: admin.tokn: unknown key; did you mean \"token\"?\n"
+     "f:2:21: state.save_every: expected 1s to 24h, got \"0s\"\n"},
+    {"defaults: {limit: {floor: 9, ceiling: 3}}\n",
+     "f:1:27: defaults.limit.floor: 9 is more than limit.ceiling (3)\n"},
+    {"defaults: {limit: {floor: 40}}\n",
+     "f:1:27: defaults.limit.floor: 40 is more than limit.ceiling (32)\n"},
+    {"defaults: {limit: {floor: 40, ceiling: many}}\n",
+     "f:1:40: defaults.limit.ceiling: expected a whole number, got \"many\"\n"},
+    {"defaults: {limit: {floor: 5}}\nrules: [{hosts: a, limit: {ceiling: 4}}, {hosts: "
+     "b}]\n",
+     "f:2:37: rules[0].limit.ceiling: 4 is less than limit.floor (5)\n"},
+    {"defaults: {limit: {start: 40}}\n",
+     "f:1:27: defaults.limit.start: 40 is more than limit.ceiling (32)\n"},
+    {"rules: [{hosts: a, limit: {start: 2, floor: 3}}]\n",
+     "f:1:35: rules[0].limit.start: 2 is less than limit.floor (3)\n"},
+    {"rules: {a: b}\n", "f:1:8: rules: expected a list, got keys\n"},
+    {"rules: [x, ~, {name: a}, {hosts: []}, {hosts: }]\n",
+     "f:1:9: rules[0]: expected keys, got \"x\"\n"
+     "f:1:12: rules[1]: expected keys, got nothing\n"
+     "f:1:15: rules[2]: hosts is missing\n"
+     "f:1:34: rules[3].hosts: expected at least one host, got an empty list\n"
+     "f:1:47: rules[4].hosts: expected a list, got nothing\n"},
+    {"rules: [{hosts: [\"*bad\", a.*.b, a b, \"*.\", .a, a..b, \"a:80\", \"\", \"é\"]}]\n",
+     "f:1:18: rules[0].hosts: expected a host name or address, *.HOST, or *, got \"*bad\"\n"
+     "f:1:26: rules[0].hosts: expected a host name or address, *.HOST, or *, got "
+     "\"a.*.b\"\n"
+     "f:1:33: rules[0].hosts: expected a host name or address, *.HOST, or *, got \"a b\"\n"
+     "f:1:38: rules[0].hosts: expected a host name or address, *.HOST, or *, got \"*.\"\n"
+     "f:1:44: rules[0].hosts: expected a host name or address, *.HOST, or *, got \".a\"\n"
+     "f:1:48: rules[0].hosts: expected a host name or address, *.HOST, or *, got \"a..b\"\n"
+     "f:1:54: rules[0].hosts: expected a host name or address, *.HOST, or *, got \"a:80\"\n"
+     "f:1:62: rules[0].hosts: expected a host name or address, *.HOST, or *, got \"\"\n"
+     "f:1:66: rules[0].hosts: expected a host name or address, *.HOST, or *, got \"é\"\n"},
+    {"rules:\n- {name: a, hosts: x}\n- {name: b, hosts: y}\n- {name: a, hosts: z}\n"
+     "- {hosts: b}\n",
+     "f:4:10: rules[2].name: \"a\" is the name of rules[0], on line 2, already\n"
+     "f:5:3: rules[3].name: \"b\" is the name of rules[1], on line 3, already\n"},
+    {"rules: [{name: default, hosts: x}, {name: \"a b\", hosts: y}, {name: \"\", hosts: "
+     "z}]\n",
+     "f:1:16: rules[0].name: \"default\" is the name of what no rule is for\n"
+     "f:1:43: rules[1].name: expected a name of at most 64 letters, digits, dots, dashes "
+     "and underscores, got \"a b\"\n"
+     "f:1:68: rules[2].name: expected a name of at most 64 letters, digits, dots, dashes "
+     "and underscores, got \"\"\n"},
+    {"rules: [{hosts: a, strat: 3, start: 4, limit: {strat: 5}, rules: []}]\n",
+     "f:1:20: rules[0].strat: unknown key\n"
+     "f:1:30: rules[0].start: unknown key; did you mean \"limit.start\"?\n"
+     "f:1:48: rules[0].limit.strat: unknown key; did you mean \"start\"?\n"
+     "f:1:59: rules[0].rules: unknown key\n"},
+    {"[listen]\n", "f:1:1: expected keys such as \"listen:\", got a list\n"},
+    {"listen\n", "f:1:1: expected keys such as \"listen:\", got \"listen\"\n"},
+    {"workers: &x 0\nannotate: *x\nlog: *x\n", "f:1:10: anchors (&name) are not supported\n"
+                                               "f:1:10: workers: expected 1 to 64, got \"0\"\n"
+                                               "f:2:11: aliases (*name) are not supported\n"
+                                               "f:3:6: aliases (*name) are not supported\n"},
+    /* sorted by place, whatever is read first */
+    {"rules: [{hosts: a, limt: 1}]\nworkers: x\ndefaults: {limit: {start: x}}\n",
+     "f:1:20: rules[0].limt: unknown key; did you mean \"limit\"?\n"
+     "f:2:10: workers: expected a whole number or auto, got \"x\"\n"
+     "f:3:27: defaults.limit.start: expected a whole number, got \"x\"\n"},
+};
+
+static void names_every_fault(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+                struct config *c;
+                print_message("%s", cases[i].text);
+                char *faults = load_text(cases[i].text, NULL, &c);
+                assert_string_equal(faults, cases[i].faults);
+                free(faults);
+        }
+}
+
+static void says_when_it_cannot_read(void **state)
+{
+        (void)state;
+        struct config *c = NULL;
+        struct config_faults faults = {0};
+        assert_int_equal(config_load("/nonexistent/weir.yaml", &c, &faults), -ENOENT);
+        assert_null(c);
+        assert_int_equal(faults.count, 1);
+        assert_int_equal(faults.list[0].line, 0);
+        config_faults_done(&faults);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+            cmocka_unit_test(names_every_fault),
+            cmocka_unit_test(says_when_it_cannot_read),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
