@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/fields.h"
 #include "core/duration.h"
 
 static const char *const weekdays[] = {"Monday", "Tuesday",  "Wednesday", "Thursday",
@@ -261,4 +262,23 @@ int http_date_parse_iso(struct span text, usec_t *ret_real)
         if (!take_zone(&rest, &c.offset))
                 return -EINVAL;
         return to_real(&c, ret_real);
+}
+
+bool http_date_next(struct span *rest, struct span *ret_member)
+{
+        struct span more;
+        if (!span_next(rest, ',', ret_member))
+                return false;
+        if (http_date_is_weekday(*ret_member) && span_next(rest, ',', &more))
+                ret_member->len = (size_t)(more.ptr + more.len - ret_member->ptr);
+        return true;
+}
+
+usec_t http_date_clock(const struct fields *fields, usec_t now_real)
+{
+        struct span value;
+        usec_t clock = now_real;
+        if (fields_find(fields, 0, span_of("Date"), &value, NULL))
+                (void)http_date_parse(value, now_real, &clock);
+        return clock;
 }

@@ -8,6 +8,8 @@
 #include "base/span.h"
 #include "base/usec.h"
 
+struct fields;
+
 /*
  * Reads "Wed, 21 Oct 2026 07:28:00 GMT" (IMF-fixdate), "Wednesday, 21-Oct-26 07:28:00 GMT"
  * (RFC 850) or "Wed Oct 21 07:28:00 2026" (asctime).
@@ -30,5 +32,13 @@ int http_date_parse_iso(struct span text, usec_t *ret_real);
 /* Is it the name of a day, short or long? What follows its comma belongs to it then: a list of
  * dates cannot be split at every comma. */
 bool http_date_is_weekday(struct span word);
+
+/* Takes the next member off the front of a comma-separated list in which dates may stand: as
+ * span_next, but a date keeps the comma after its day. */
+bool http_date_next(struct span *rest, struct span *ret_member);
+
+/* The time at which an answer was sent by the sender's own clock: its Date where that can be read,
+ * else now_real. Moments in the answer's other fields are counted from it. */
+usec_t http_date_clock(const struct fields *fields, usec_t now_real);
 
 #endif

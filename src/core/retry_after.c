@@ -29,23 +29,12 @@ static int read_one(struct span text, usec_t now_real, usec_t *ret_wait)
         return 0;
 }
 
-/* The next member of the list; a date keeps the comma after its day. */
-static bool next_member(struct span *rest, struct span *ret)
-{
-        struct span more;
-        if (!span_next(rest, ',', ret))
-                return false;
-        if (http_date_is_weekday(*ret) && span_next(rest, ',', &more))
-                ret->len = (size_t)(more.ptr + more.len - ret->ptr);
-        return true;
-}
-
 int retry_after_parse(const char *value, size_t len, usec_t now_real, usec_t *ret_wait)
 {
         struct span rest = {value, len}, member;
         usec_t longest = 0, wait;
         bool found = false;
-        while (next_member(&rest, &member)) {
+        while (http_date_next(&rest, &member)) {
                 if (read_one(member, now_real, &wait) < 0)
                         continue;
                 longest = usec_max(longest, wait);
@@ -81,12 +70,10 @@ int retry_after_read(const struct fields *fields, usec_t now_real, usec_t *ret_w
 {
         const struct span name = span_of("Retry-After");
         struct span value;
-        usec_t clock = now_real, longest = 0, wait;
+        usec_t clock = http_date_clock(fields, now_real), longest = 0, wait;
         bool found = false;
         if (read_msec(fields, ret_wait))
                 return 0;
-        if (fields_find(fields, 0, span_of("Date"), &value, NULL))
-                (void)http_date_parse(value, now_real, &clock);
         for (size_t i = 0; fields_find(fields, i, name, &value, &i); i++) {
                 if (retry_after_parse(value.ptr, value.len, clock, &wait) < 0)
                         continue;
