@@ -84,7 +84,7 @@ static void pass_through(struct bench *b)
                 b->now++;
                 if (ask(b, t, prng_next(&b->prng) % b->lanes) != TICKET_GRANTED)
                         abort();
-                governor_answer(b->g, t, ANSWER_SUCCESS, 0, b->now);
+                governor_answer(b->g, t, &(struct answer){.class = ANSWER_SUCCESS}, b->now);
                 governor_finish(b->g, t, b->now);
                 take(b);
         }
@@ -106,7 +106,7 @@ static void in_turn(struct bench *b)
                 size_t lane = prng_next(&b->prng) % b->lanes;
                 struct ticket *t = b->in_flight[lane];
                 b->now++;
-                governor_answer(b->g, t, ANSWER_SUCCESS, 0, b->now);
+                governor_answer(b->g, t, &(struct answer){.class = ANSWER_SUCCESS}, b->now);
                 governor_finish(b->g, t, b->now);
                 b->in_flight[lane] = take(b);
                 ask(b, t, lane);

@@ -309,18 +309,18 @@ enum ticket_reply governor_ask(struct governor *g, struct ticket *t, const struc
         return reply;
 }
 
-void governor_answer(struct governor *g, struct ticket *t, enum answer_class class, usec_t wait,
-                     usec_t now)
+enum answer_class governor_answer(struct governor *g, struct ticket *t, const struct answer *answer,
+                                  usec_t now)
 {
         assert(t->state == TICKET_IN_FLIGHT);
         struct lane *l = t->lane;
-        enum limiter_event event =
-            limiter_answer(&l->limiter, &t->pass, class, wait, now, &g->prng);
+        enum limiter_event event = limiter_answer(&l->limiter, &t->pass, answer, now, &g->prng);
         report(g, l, event, now);
         if (event != LIMITER_UNCHANGED)
                 sweep(g, l, now);
         pump(g, l, now);
         settle(g, l);
+        return t->pass.blocked ? ANSWER_BLOCKED : answer->class;
 }
 
 bool governor_withdraw_retry(struct governor *g, struct ticket *t)

@@ -11,7 +11,7 @@
 #include "base/prng.h"
 #include "base/span.h"
 #include "base/usec.h"
-#include "core/answer_class.h"
+#include "core/answer.h"
 #include "core/limiter.h"
 
 struct governor;
@@ -102,11 +102,16 @@ void governor_free(struct governor *g); /* no ticket may be left in it */
 enum ticket_reply governor_ask(struct governor *g, struct ticket *t, const struct ticket_wish *wish,
                                usec_t now);
 
-/* The head of the answer to `t` (IN_FLIGHT), and the wait that it named (0: none). At most once for
- * each grant; not at all where nothing can be learned (refused by the address guard, client gone).
- * Tickets that cannot go before their deadlines any more are refused here, not when those pass. */
-void governor_answer(struct governor *g, struct ticket *t, enum answer_class class, usec_t wait,
-                     usec_t now);
+/*
+ * The answer to `t` (IN_FLIGHT). At most once for each grant; not at all where nothing can be
+ * learned (refused by the address guard, client gone). Tickets that cannot go before their
+ * deadlines any more are refused here, not when those pass.
+ *
+ * Returns its class in the light of those before it: a throttled one that is just the last of many,
+ * however long nothing was sent between them, is ANSWER_BLOCKED (limiter_answer).
+ */
+enum answer_class governor_answer(struct governor *g, struct ticket *t, const struct answer *answer,
+                                  usec_t now);
 
 /* May `t` (IN_FLIGHT, so before governor_finish) be retried on the account of its lane's retry
  * budget? True takes one retry off it. The budget grows with each ticket that is admitted and is no

@@ -13,7 +13,8 @@ static const usec_t short_rtt = 200 * USEC_PER_MSEC;
 static const usec_t short_hold_rtts = 5; /* a first hold up to this long needs no probe */
 static const uint64_t mark_accepted = 8;
 static const double jitter_max = .1;
-static const double told_step = .02; /* changes below are no event, */
+static const unsigned unmoved_max = 3; /* from there on it is no matter of the rate */
+static const double told_step = .02;   /* changes below are no event, */
 static const usec_t told_hold_step = 100 * USEC_PER_MSEC;
 
 /* ---- what is in force ---- */
@@ -23,11 +24,23 @@ static bool is_adaptive(const struct limiter *l)
         return l->policy.algorithm == LIMITER_ADAPTIVE;
 }
 
-/* The learned rate, 0 for none. The operator's max_rate is kept by `spaced`, beside it. A bound
- * read from quota headers belongs here. */
-static double paced_rate(const struct limiter *l)
+/* The learned rate, 0 for none. */
+static double learned_rate(const struct limiter *l)
 {
         return is_adaptive(l) ? l->pace.rate : 0;
+}
+
+static bool is_bound_by_quota(const struct limiter *l, usec_t now)
+{
+        double bound = quota_bound_rate(&l->quota, now), rate = learned_rate(l);
+        return bound > 0 && (rate <= 0 || bound < rate) && l->policy.algorithm != LIMITER_FIXED;
+}
+
+/* The rate at which requests are sent, 0 for none. The operator's max_rate is kept by `spaced`,
+ * beside it. */
+static double paced_rate(const struct limiter *l, usec_t now)
+{
+        return is_bound_by_quota(l, now) ? l->quota.rate : learned_rate(l);
 }
 
 static unsigned bounded(const struct limiter *l, unsigned in_flight)
@@ -54,7 +67,7 @@ static unsigned allowed(const struct limiter *l)
 
 static enum limiter_event told(struct limiter *l, enum limiter_event event)
 {
-        l->told.rate = paced_rate(l);
+        l->told.rate = learned_rate(l);
         l->told.allowed = allowed(l);
         l->told.until = l->hold.closed ? l->hold.until : 0;
         return event;
@@ -62,8 +75,8 @@ static enum limiter_event told(struct limiter *l, enum limiter_event event)
 
 static enum limiter_event told_if_grown(struct limiter *l)
 {
-        bool same = fabs(paced_rate(l) - l->told.rate) < told_step * l->told.rate ||
-                    paced_rate(l) <= l->told.rate;
+        double rate = learned_rate(l);
+        bool same = fabs(rate - l->told.rate) < told_step * l->told.rate || rate <= l->told.rate;
         if (same && allowed(l) == l->told.allowed)
                 return LIMITER_UNCHANGED;
         return told(l, LIMITER_GREW);
@@ -109,13 +122,15 @@ void limiter_configure(struct limiter *l, const struct limiter_policy *policy)
 static void reopen(struct limiter *l, usec_t ended, usec_t silence, usec_t now)
 {
         double cycle = usec_seconds(usec_max(usec_sub(ended, l->cycle_start), USEC_PER_MSEC));
-        if (is_adaptive(l))
+        /* Closed without a refusal of its own doing, it learned nothing. */
+        if (is_adaptive(l) && l->episode_refusals > 0)
                 pace_reopen(&l->pace, (double)l->cycle_accepted / cycle, silence, l->srtt,
                             l->episode_refusals);
         l->episode_refusals = l->refused_epochs = 0;
         l->cycle_start = l->cut = now;
         l->cycle_accepted = 0;
-        pace_delay(&l->pace, paced_rate(l), now);
+        l->full_hold = false;
+        pace_delay(&l->pace, paced_rate(l, now), now);
 }
 
 static bool wait_for(struct limiter *l, enum limiter_why why, usec_t wake, usec_t *ret_wake)
@@ -142,7 +157,8 @@ bool limiter_may_go(struct limiter *l, usec_t now, usec_t *ret_wake)
         if (now < l->spaced && (h->closed || l->spaced >= l->pace.next))
                 return wait_for(l, LIMITER_BOUND, l->spaced, ret_wake);
         if (now < l->pace.next && !h->closed)
-                return wait_for(l, LIMITER_PACE, l->pace.next, ret_wake);
+                return wait_for(l, is_bound_by_quota(l, now) ? LIMITER_QUOTA : LIMITER_PACE,
+                                l->pace.next, ret_wake);
         return true;
 }
 
@@ -159,15 +175,15 @@ static usec_t spacing(const struct limiter *l, struct prng *prng)
 enum limiter_event limiter_go(struct limiter *l, bool limited, usec_t now, struct prng *prng,
                               struct limiter_pass *ret_pass)
 {
-        if (!l->started) {
-                l->started = true;
+        if (l->sends++ == 0)
                 l->cycle_start = l->marks[0].at = l->marks[1].at = now;
-        }
         l->in_flight++;
+        bool late = l->why == LIMITER_PACE || l->why == LIMITER_QUOTA;
         *ret_pass = (struct limiter_pass){
             .sent = now,
+            .serial = l->sends,
             .in_flight = l->in_flight,
-            .recent = pace_go(&l->pace, paced_rate(l), l->why == LIMITER_PACE, now),
+            .recent = pace_go(&l->pace, paced_rate(l, now), late, now),
             .why = l->why,
             .limited = limited,
             .probe = l->hold.closed,
@@ -208,8 +224,8 @@ static double delivered(const struct limiter *l, usec_t now)
 
 static void grow_adaptive(struct limiter *l, const struct limiter_pass *pass)
 {
-        /* What was not held back says nothing about more; nor what the operator held back. */
-        if (!pass->limited || pass->why == LIMITER_BOUND)
+        /* What was not held back says nothing about more; nor what others than the limiter did. */
+        if (!pass->limited || pass->why == LIMITER_BOUND || pass->why == LIMITER_QUOTA)
                 return;
         if (pass->why == LIMITER_SLOT)
                 slots_grow(&l->slots, pass->in_flight);
@@ -234,6 +250,7 @@ static enum limiter_event accepted(struct limiter *l, const struct limiter_pass 
                 measure(l, usec_sub(now, pass->sent));
         count(l, now);
         hold_accepted(&l->hold);
+        l->unmoved = 0;
         if (served && is_adaptive(l) && l->pace.rate <= 0)
                 pace_start_accepted(&l->pace, allowed(l), l->srtt);
         if (pass->probe && l->hold.closed) {
@@ -279,20 +296,29 @@ static void cut_adaptive(struct limiter *l, const struct limiter_pass *pass, boo
                                .delivered = delivered(l, now),
                            });
         pace_budget(&l->pace, l->srtt, l->episode_refusals, 0);
-        pace_delay(&l->pace, paced_rate(l), now);
+        pace_delay(&l->pace, paced_rate(l, now), now);
+}
+
+static void hold_as_named(struct limiter *l, usec_t wait, bool again, usec_t now)
+{
+        bool probe = again || wait > short_hold_rtts * usec_max(l->srtt, short_rtt);
+        hold_named(&l->hold, wait, probe, l->srtt, now);
+}
+
+static void hold_by_guess(struct limiter *l, double stretch, usec_t now)
+{
+        double rate = learned_rate(l);
+        usec_t spaced = rate > 0 ? usec_from_seconds(1 / rate) : 0;
+        hold_back_off(&l->hold, usec_max(l->srtt, spaced), stretch, now);
 }
 
 static void hold_after_cut(struct limiter *l, usec_t wait, double stretch, usec_t now)
 {
         bool again = l->refused_epochs > 1;
-        if (wait > 0) {
-                bool probe = again || wait > short_hold_rtts * usec_max(l->srtt, short_rtt);
-                hold_named(&l->hold, wait, probe, l->srtt, now);
-        } else if (again) {
-                double rate = paced_rate(l);
-                usec_t spaced = rate > 0 ? usec_from_seconds(1 / rate) : 0;
-                hold_back_off(&l->hold, usec_max(l->srtt, spaced), stretch, now);
-        }
+        if (wait > 0)
+                hold_as_named(l, wait, again, now);
+        else if (again)
+                hold_by_guess(l, stretch, now);
 }
 
 /* One more refusal in a row: does it open the circuit? */
@@ -339,6 +365,48 @@ static enum limiter_event refused(struct limiter *l, const struct limiter_pass *
         return told_refused(l, l->policy.algorithm != LIMITER_FIXED, stretch, now);
 }
 
+/* Refused for what others did: nothing is learned from it, but nothing is to be had either. */
+static enum limiter_event spared(struct limiter *l, const struct limiter_pass *pass, usec_t wait,
+                                 usec_t now, struct prng *prng)
+{
+        struct hold *h = &l->hold;
+        wait = usec_min(wait, l->policy.max_hold);
+        if (pass->probe && h->closed)
+                hold_probe_refused(h, wait, jitter(prng), now);
+        else if (pass->sent < l->cycle_start)
+                ; /* of the time before a hold that is over */
+        else if (wait > 0)
+                hold_as_named(l, wait, false, now);
+        else
+                hold_by_guess(l, jitter(prng), now);
+        return told_if_closed(l);
+}
+
+/* A refusal that the host is right to expect no more of: nothing went but this request, and that as
+ * late as it had been told. How often in a row? */
+static void count_unmoved(struct limiter *l, struct limiter_pass *pass)
+{
+        if (!pass->probe || !l->hold.closed)
+                return;
+        if (l->full_hold && pass->in_flight == 1)
+                l->unmoved++;
+        pass->blocked = l->unmoved >= unmoved_max;
+        l->full_hold = false;
+}
+
+static enum limiter_event throttled(struct limiter *l, struct limiter_pass *pass,
+                                    const struct answer *answer, usec_t now, struct prng *prng)
+{
+        usec_t wait = answer->wait;
+        if (answer->quota.shared)
+                return spared(l, pass, wait, now, prng);
+        count_unmoved(l, pass);
+        enum limiter_event event = refused(l, pass, false, wait, now, prng);
+        bool as_told = wait > 0 && wait <= l->policy.max_hold;
+        l->full_hold |= l->hold.closed && (as_told || l->hold.circuit_open);
+        return event;
+}
+
 /* ---- answers ---- */
 
 static enum limiter_event failed(struct limiter *l, const struct limiter_pass *pass, usec_t now,
@@ -350,24 +418,48 @@ static enum limiter_event failed(struct limiter *l, const struct limiter_pass *p
         return told_if_closed(l);
 }
 
-enum limiter_event limiter_answer(struct limiter *l, struct limiter_pass *pass,
-                                  enum answer_class class, usec_t wait, usec_t now,
-                                  struct prng *prng)
+static enum limiter_event learn(struct limiter *l, struct limiter_pass *pass,
+                                const struct answer *answer, usec_t now, struct prng *prng)
 {
-        pass->answered = true;
-        switch (class) {
+        switch (answer->class) {
         case ANSWER_SUCCESS:
                 return accepted(l, pass, true, now);
         case ANSWER_BLOCKED:
                 return accepted(l, pass, false, now);
         case ANSWER_THROTTLED:
-                return refused(l, pass, false, wait, now, prng);
+                return throttled(l, pass, answer, now, prng);
         case ANSWER_OVERLOADED:
-                return refused(l, pass, true, wait, now, prng);
+                return refused(l, pass, true, answer->wait, now, prng);
         case ANSWER_FAILED:
                 break;
         }
         return failed(l, pass, now, prng);
+}
+
+/* Does the answer tell of a quota that is used up? Then the scope is closed until it is whole. */
+static enum limiter_event close_for_quota(struct limiter *l, const struct quota *quota,
+                                          enum limiter_event event, usec_t now)
+{
+        usec_t wait = quota_hold(quota);
+        if (wait == 0)
+                return event;
+        hold_close(&l->hold, usec_min(wait, l->policy.max_hold), wait > l->policy.max_hold, now);
+        bool closed = told_if_closed(l) == LIMITER_CLOSED;
+        bool says_less =
+            event == LIMITER_UNCHANGED || event == LIMITER_GREW || event == LIMITER_REOPENED;
+        return closed && says_less ? LIMITER_CLOSED : event;
+}
+
+enum limiter_event limiter_answer(struct limiter *l, struct limiter_pass *pass,
+                                  const struct answer *answer, usec_t now, struct prng *prng)
+{
+        bool is_told = answer->class != ANSWER_BLOCKED && pass->sent >= l->cycle_start;
+        pass->answered = true;
+        if (is_told)
+                quota_bound_read(&l->quota, &answer->quota, l->sends - pass->serial,
+                                 usec_sub(now, pass->sent), now);
+        enum limiter_event event = learn(l, pass, answer, now, prng);
+        return is_told ? close_for_quota(l, &answer->quota, event, now) : event;
 }
 
 void limiter_finish(struct limiter *l, struct limiter_pass *pass)
@@ -379,10 +471,10 @@ void limiter_finish(struct limiter *l, struct limiter_pass *pass)
 
 /* ---- for people ---- */
 
-static double rate_in_force(const struct limiter *l)
+static double rate_in_force(const struct limiter *l, usec_t now)
 {
         const struct limiter_policy *p = &l->policy;
-        double rate = paced_rate(l);
+        double rate = paced_rate(l, now);
         if (p->max_rate > 0)
                 rate = rate > 0 ? fmin(rate, p->max_rate) : p->max_rate;
         if (p->min_delay > 0) {
@@ -397,7 +489,7 @@ void limiter_look(const struct limiter *l, usec_t now, struct limiter_view *ret_
         const struct hold *h = &l->hold;
         bool cut = is_adaptive(l) ? !l->pace.slow_start : l->cut > 0;
         *ret_view = (struct limiter_view){
-            .rate = rate_in_force(l),
+            .rate = rate_in_force(l, now),
             .refused_rate = is_adaptive(l) ? l->pace.max : 0,
             .concurrency = allowed(l),
             .in_flight = l->in_flight,

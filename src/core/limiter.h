@@ -4,10 +4,11 @@
 #define WEIR_CORE_LIMITER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/prng.h"
 #include "base/usec.h"
-#include "core/answer_class.h"
+#include "core/answer.h"
 
 enum limiter_algorithm { LIMITER_ADAPTIVE, LIMITER_AIMD, LIMITER_FIXED };
 enum aimd_per { AIMD_PER_SUCCESS, AIMD_PER_ROUND_TRIP };
@@ -35,6 +36,7 @@ enum limiter_why {
         LIMITER_NOTHING,
         LIMITER_PACE,  /* the learned rate */
         LIMITER_BOUND, /* max_rate or min_delay: nothing can be learned about the host */
+        LIMITER_QUOTA, /* the rate that the host's own quota bears; nor here */
         LIMITER_SLOT,
         LIMITER_HOLD
 };
@@ -42,12 +44,14 @@ enum limiter_why {
 /* What the limiter remembers of a request that it let go; kept by the caller from go to finish. */
 struct limiter_pass {
         usec_t sent;
+        uint64_t serial;    /* counts what the limiter let go, from 1 */
         unsigned in_flight; /* including itself, when sent */
         unsigned recent;    /* sends in the second before, itself included */
         enum limiter_why why;
         bool limited;  /* it waited and others still waited behind it */
         bool probe;    /* the one request that may go while half-open */
         bool answered; /* limiter_answer was called for it */
+        bool blocked;  /* by its answer: see there */
 };
 
 /* A change worth a record in the series. */
@@ -101,21 +105,26 @@ enum limiter_event limiter_go(struct limiter *l, bool limited, usec_t now, struc
                               struct limiter_pass *ret_pass);
 
 /*
- * Learns from the head of an answer. Once for each pass, at most.
- *
- * wait      as named by the host (Retry-After), 0 where it named none or zero; no more than
- * max_hold is believed
+ * Learns from an answer. Once for each pass, at most. No wait longer than max_hold is believed.
  *
  * Success and blocked are accepted: they reopen a half-open scope and end a row of refusals. But
  * nothing grows from a blocked one, which was not served. A failed one teaches nothing about the
- * limit; as the probe of a half-open scope it doubles the back-off.
+ * limit; as the probe of a half-open scope it doubles the back-off. A refusal for what others did
+ * (quota.shared) closes the scope and cuts nothing.
+ *
+ * Refused again, for the third time in a row, when it went alone after the whole of a wait that the
+ * host had named, or of an open circuit: that is no matter of the rate, and pass->blocked says so.
+ * The scope is held all the same, since letting more go would only bring more of that.
+ *
+ * What remains of a quota is an upper bound on the rate (quota_bound.h), save for LIMITER_FIXED; a
+ * quota that is used up closes the scope until it is whole again. The quota of a blocked answer,
+ * and one that was read before the scope reopened last, are passed over.
  *
  * Returns what is worth a record: LIMITER_GREW only for a change of the rate of 2 % or more since
  * the last record, or of the concurrency.
  */
 enum limiter_event limiter_answer(struct limiter *l, struct limiter_pass *pass,
-                                  enum answer_class class, usec_t wait, usec_t now,
-                                  struct prng *prng);
+                                  const struct answer *answer, usec_t now, struct prng *prng);
 
 /* The request is over, answered or not: gives its slot back. After a probe that ends without
  * limiter_answer (its client went away) the next may go at once. */

@@ -6,6 +6,7 @@
 #include "core/hold.h"
 #include "core/limiter.h"
 #include "core/pace.h"
+#include "core/quota_bound.h"
 #include "core/slots.h"
 
 /* Two points in time at least one srtt and eight accepted requests apart: the rate delivered of
@@ -22,15 +23,18 @@ struct limiter {
         struct pace pace;   /* adaptive */
         struct slots slots; /* adaptive */
         struct aimd aimd;   /* aimd */
+        struct quota_bound quota;
         unsigned in_flight;
         usec_t spaced; /* nothing before: max_rate and min_delay, counted from the last send */
         enum limiter_why why; /* what held back the next request last */
-        bool started;         /* something was sent */
-        usec_t srtt;          /* smoothed time to the head of an accepted answer; 0 = none yet */
-        usec_t cut;           /* t_cut: refusals of requests sent before are old news */
-        usec_t calm;          /* no growth before: the host was overloaded */
+        uint64_t sends;
+        usec_t srtt; /* smoothed time to the head of an accepted answer; 0 = none yet */
+        usec_t cut;  /* t_cut: refusals of requests sent before are old news */
+        usec_t calm; /* no growth before: the host was overloaded */
         unsigned episode_refusals;
         unsigned refused_epochs; /* with nothing accepted between */
+        bool full_hold;          /* closed for as long as the host said, or by the circuit */
+        unsigned unmoved;        /* refused alone after such a hold, nothing accepted between */
         usec_t cycle_start;      /* the scope reopened last */
         uint64_t cycle_accepted, accepted;
         struct limiter_mark marks[2];

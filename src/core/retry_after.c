@@ -46,24 +46,26 @@ int retry_after_parse(const char *value, size_t len, usec_t now_real, usec_t *re
         return 0;
 }
 
-static bool read_msec(const struct fields *fields, usec_t *ret_wait)
+static int read_msec(const struct fields *fields, usec_t *ret_wait)
 {
         const struct span name = span_of("Retry-After-Ms");
         struct span rest, member;
         struct decimal number;
         usec_t longest = 0;
-        bool found = false;
+        bool found = false, good = false;
         for (size_t i = 0; fields_find(fields, i, name, &rest, &i); i++) {
+                found = true;
                 while (span_next(&rest, ',', &member)) {
                         if (decimal_parse(member, &number) < 0)
                                 continue;
                         longest = usec_max(longest, decimal_usec(number, USEC_PER_MSEC));
-                        found = true;
+                        good = true;
                 }
         }
-        if (found)
-                *ret_wait = longest;
-        return found;
+        if (!good)
+                return found ? -EINVAL : -ENOENT;
+        *ret_wait = longest;
+        return 0;
 }
 
 int retry_after_read(const struct fields *fields, usec_t now_real, usec_t *ret_wait)
@@ -71,17 +73,19 @@ int retry_after_read(const struct fields *fields, usec_t now_real, usec_t *ret_w
         const struct span name = span_of("Retry-After");
         struct span value;
         usec_t clock = http_date_clock(fields, now_real), longest = 0, wait;
-        bool found = false;
-        if (read_msec(fields, ret_wait))
+        bool good = false;
+        int r = read_msec(fields, ret_wait);
+        if (r == 0)
                 return 0;
         for (size_t i = 0; fields_find(fields, i, name, &value, &i); i++) {
+                r = -EINVAL;
                 if (retry_after_parse(value.ptr, value.len, clock, &wait) < 0)
                         continue;
                 longest = usec_max(longest, wait);
-                found = true;
+                good = true;
         }
-        if (!found)
-                return -ENOENT;
+        if (!good)
+                return r;
         *ret_wait = longest;
         return 0;
 }

@@ -30,7 +30,8 @@ int retry_after_parse(const char *value, size_t len, usec_t now_real, usec_t *re
  * Moments are counted from the answer's own Date where it has a readable one, so that a clock that
  * differs from ours does no harm; else from now_real.
  *
- * Returns 0; or -ENOENT with *ret_wait untouched where it names none, or none that can be read.
+ * Returns 0; or, with *ret_wait untouched, -ENOENT where it names none, -EINVAL where none of what
+ * it names can be read.
  */
 int retry_after_read(const struct fields *fields, usec_t now_real, usec_t *ret_wait);
 

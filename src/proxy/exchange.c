@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/xalloc.h"
+#include "core/answer.h"
 #include "core/classify.h"
 #include "core/retry.h"
-#include "core/retry_after.h"
 #include "core/scope_key.h"
 #include "proxy/access_log.h"
 #include "proxy/client.h"
@@ -310,13 +310,18 @@ static bool try_again(struct exchange *ex, struct retry_case *c)
 static void on_head(void *arg, const struct upstream_answer *answer)
 {
         struct exchange *ex = arg;
-        struct retry_case again = {.status = answer->status};
-        again.wait_named = retry_after_read(answer->fields, clock_real(), &again.wait) == 0;
-        again.class = classify_answer(
-            &(struct classify_case){answer->status, answer->fields, again.wait_named});
-        ex->class = class_name(again.class);
-        gate_answer(ex->worker->shared->gate, &ex->ticket, again.class,
-                    again.wait_named ? again.wait : 0);
+        struct answer told = {0};
+        unsigned unreadable = answer_read(answer->fields, clock_real(), &told);
+        atomic_fetch_add_explicit(&ex->worker->shared->unreadable, unreadable,
+                                  memory_order_relaxed);
+        told.class = classify_answer(
+            &(struct classify_case){answer->status, answer->fields, told.wait_named});
+        told.class = gate_answer(ex->worker->shared->gate, &ex->ticket, &told);
+        ex->class = class_name(told.class);
+        struct retry_case again = {.status = answer->status,
+                                   .class = told.class,
+                                   .wait_named = told.wait_named,
+                                   .wait = told.wait};
         if (!try_again(ex, &again)) {
                 forward(ex, answer, again.class);
         } else {
@@ -358,7 +363,8 @@ static void on_failure(struct exchange *ex, const struct upstream_end *end)
         ex->class = class_name(ANSWER_FAILED);
         /* A denied address says nothing about the host's limit. */
         if (end->error != UPSTREAM_DESTINATION_IP_PROHIBITED)
-                gate_answer(ex->worker->shared->gate, &ex->ticket, ANSWER_FAILED, 0);
+                gate_answer(ex->worker->shared->gate, &ex->ticket,
+                            &(struct answer){.class = ANSWER_FAILED});
         if (try_again(ex, &again))
                 return;
         struct reply_refusal r = {

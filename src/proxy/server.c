@@ -208,6 +208,7 @@ void server_count(struct server *s, struct server_counts *ret)
             .clients = atomic_load(&s->shared.clients),
             .exchanges = atomic_load(&s->shared.exchanges),
             .served = atomic_load(&s->shared.served),
+            .unreadable = atomic_load(&s->shared.unreadable),
         };
         gate_stats(s->shared.gate, &ret->governor);
 }

@@ -13,9 +13,10 @@
 struct server;
 
 struct server_counts {
-        size_t clients;   /* connections open */
-        size_t exchanges; /* requests not yet answered whole */
-        size_t served;    /* exchanges ended since the start */
+        size_t clients;    /* connections open */
+        size_t exchanges;  /* requests not yet answered whole */
+        size_t served;     /* exchanges ended since the start */
+        size_t unreadable; /* fields of answers that made no sense, since the start */
         struct governor_stats governor;
 };
 

@@ -23,6 +23,7 @@ struct worker_shared {
         char *via; /* our entry in Via: the name, and a comment that tells this instance */
         int done;  /* an eventfd: each worker adds one when its loop has ended */
         atomic_size_t clients, exchanges, served;
+        atomic_size_t unreadable;
 };
 
 /* Everything here but the letters is touched by the worker's own thread alone. */

@@ -158,11 +158,12 @@ enum ticket_reply gate_ask(struct gate *g, struct ticket *t, const struct ticket
         return reply;
 }
 
-void gate_answer(struct gate *g, struct ticket *t, enum answer_class class, usec_t wait)
+enum answer_class gate_answer(struct gate *g, struct ticket *t, const struct answer *answer)
 {
         usec_t now = enter(g);
-        governor_answer(g->governor, t, class, wait, now);
+        enum answer_class class = governor_answer(g->governor, t, answer, now);
         leave(g, now);
+        return class;
 }
 
 bool gate_withdraw_retry(struct gate *g, struct ticket *t)

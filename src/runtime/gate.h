@@ -28,7 +28,7 @@ void gate_tick(struct gate *g);
 
 /* See core/governor.h; each may be called by the worker that owns the ticket. */
 enum ticket_reply gate_ask(struct gate *g, struct ticket *t, const struct ticket_wish *wish);
-void gate_answer(struct gate *g, struct ticket *t, enum answer_class class, usec_t wait);
+enum answer_class gate_answer(struct gate *g, struct ticket *t, const struct answer *answer);
 bool gate_withdraw_retry(struct gate *g, struct ticket *t);
 void gate_finish(struct gate *g, struct ticket *t);
 void gate_cancel(struct gate *g, struct ticket *t);

@@ -170,7 +170,8 @@ static void answered(struct world *w, struct request *r)
         usec_t wait = 0;
         enum answer_class class = host(w, &w->scopes[r->scope], &wait);
         if (!chance(w, .02)) /* sometimes nothing can be learned */
-                governor_answer(w->g, &r->ticket, class, wait, w->now);
+                governor_answer(w->g, &r->ticket, &(struct answer){.class = class, .wait = wait},
+                                w->now);
         bool again = class == ANSWER_THROTTLED || class == ANSWER_OVERLOADED;
         if (class == ANSWER_FAILED)
                 again = governor_withdraw_retry(w->g, &r->ticket);

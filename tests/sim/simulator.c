@@ -277,8 +277,9 @@ static void come_back(struct sim *s, struct client *c)
                 c->class = ANSWER_BLOCKED;
         if (!happens(s, s->sc->cancel_share)) {
                 tally(s, !refused);
-                note_event(
-                    s, limiter_answer(&s->limiter, &c->pass, c->class, c->wait, s->now, &s->prng));
+                note_event(s, limiter_answer(&s->limiter, &c->pass,
+                                             &(struct answer){.class = c->class, .wait = c->wait},
+                                             s->now, &s->prng));
         }
         limiter_finish(&s->limiter, &c->pass);
         bool again = c->class == ANSWER_THROTTLED || c->class == ANSWER_OVERLOADED;

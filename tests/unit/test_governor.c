@@ -111,7 +111,7 @@ static void assert_taken(usec_t now, int first, int second)
 
 static void answer(int i, enum answer_class class, usec_t wait, usec_t now)
 {
-        governor_answer(g, &t[i], class, wait, now);
+        governor_answer(g, &t[i], &(struct answer){.class = class, .wait = wait}, now);
         governor_finish(g, &t[i], now);
 }
 

@@ -53,10 +53,17 @@ static struct limiter_pass go(struct bench *b)
         return pass;
 }
 
+static enum limiter_event answer_pass(struct bench *b, struct limiter_pass *pass,
+                                      enum answer_class class, usec_t wait)
+{
+        struct answer a = {.class = class, .wait_named = wait > 0, .wait = wait};
+        return limiter_answer(&b->l, pass, &a, b->now, &b->prng);
+}
+
 static enum limiter_event answer(struct bench *b, struct limiter_pass *pass,
                                  enum answer_class class, usec_t wait)
 {
-        enum limiter_event event = limiter_answer(&b->l, pass, class, wait, b->now, &b->prng);
+        enum limiter_event event = answer_pass(b, pass, class, wait);
         limiter_finish(&b->l, pass);
         return event;
 }
@@ -149,7 +156,7 @@ static void probe_decides(void **state)
                 assert_true(wake == USEC_MAX);
                 b.now += 100 * MS;
                 if (cases[i].answered)
-                        limiter_answer(&b.l, &probe, cases[i].class, 0, b.now, &b.prng);
+                        answer_pass(&b, &probe, cases[i].class, 0);
                 limiter_finish(&b.l, &probe);
                 assert_int_equal(look(&b).closed_until != 0, cases[i].closed);
                 assert_int_equal(may(&b), cases[i].at_once);

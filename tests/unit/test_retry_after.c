@@ -8,6 +8,7 @@
 #define NOW (1792567650 * USEC_PER_SEC) /* Wed, 21 Oct 2026 07:27:30 GMT */
 #define SECONDS(n) ((usec_t)(n)*USEC_PER_SEC)
 #define ABSENT ((usec_t)0xab5e) /* what a failed call must leave alone */
+#define UNREADABLE (USEC_MAX - 2)
 
 static const struct {
         const char *value;
@@ -123,7 +124,9 @@ static const struct {
 } answers[] = {
     {"none", {"Content-Type", "text/plain"}, ABSENT},
     {"any case of the name", {"retry-after", "30"}, SECONDS(30)},
-    {"unreadable is as if absent", {"Retry-After", "soon"}, ABSENT},
+    {"unreadable", {"Retry-After", "soon"}, UNREADABLE},
+    {"several, none readable", {"Retry-After", "soon", "Retry-After", "-1"}, UNREADABLE},
+    {"unreadable milliseconds alone", {"Retry-After-Ms", "soon"}, UNREADABLE},
     {"two headers: the longer", {"Retry-After", "5", "Retry-After", "10"}, SECONDS(10)},
     {"two headers: the longer first", {"Retry-After", "10", "Retry-After", "5"}, SECONDS(10)},
     {"two headers, one unreadable", {"Retry-After", "soon", "Retry-After", "5"}, SECONDS(5)},
@@ -168,7 +171,9 @@ static void reads_an_answer(void **state)
                                    span_of(answers[i].headers[h + 1]));
                 int r = retry_after_read(&f, NOW, &wait);
                 fields_done(&f);
-                if (r != (answers[i].wait == ABSENT ? -ENOENT : 0) || wait != answers[i].wait)
+                usec_t want = answers[i].wait;
+                int result = want == ABSENT ? -ENOENT : want == UNREADABLE ? -EINVAL : 0;
+                if (r != result || wait != (result < 0 ? ABSENT : want))
                         fail_msg("%s: %d, %llu µs", answers[i].what, r, (unsigned long long)wait);
         }
 }
