@@ -176,6 +176,19 @@ bool origin_leave(struct origin *o)
         return true;
 }
 
+bool origin_quota(const struct origin *o, usec_t now, struct quota_window *ret)
+{
+        if (o->config.kind != ORIGIN_FIXED_WINDOW)
+                return false;
+        double limit = per_window(o);
+        *ret = (struct quota_window){
+            .limit = (uint64_t)limit,
+            .remaining = (uint64_t)fmax(0, limit - o->count),
+            .reset = usec_sub(o->window + o->config.period, now),
+        };
+        return true;
+}
+
 double origin_stretch(const struct origin *o)
 {
         return o->config.kind == ORIGIN_OVERLOADED ? 1 + o->config.thrash * o->queued / servers(o)

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/usec.h"
+#include "core/quota.h"
 
 enum origin_kind {
         ORIGIN_FIXED_WINDOW, /* rate * period in each period */
@@ -62,6 +63,9 @@ bool origin_leave(struct origin *o);
 
 /* How much longer than usual service takes that begins now. */
 double origin_stretch(const struct origin *o);
+
+/* What is left of the present window; false where there are none. */
+bool origin_quota(const struct origin *o, usec_t now, struct quota_window *ret);
 
 /* What the host bears, requests/s. */
 double origin_tolerates(const struct origin *o);

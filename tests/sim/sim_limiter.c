@@ -410,6 +410,49 @@ static void never_parks(void **state)
         }
 }
 
+/* ---- quotas told with every answer ---- */
+
+static void minds_quotas_before_any_refusal(void **state)
+{
+        (void)state;
+        static const struct {
+                usec_t period, latency, duration;
+                double rate;
+                enum sim_quota quota;
+                enum sim_retry_after retry_after;
+                unsigned long refused; /* in a run, at most */
+                double goodput;        /* on average, at least */
+        } cases[] = {
+            {10 * S, 350 * MS, 40 * S, 3, SIM_QUOTA_EXACT, SIM_WAIT_EXACT, 1, .95},
+            {10 * S, 20 * MS, 40 * S, 3, SIM_QUOTA_EXACT, SIM_WAIT_NONE, 1, .95},
+            {10 * S, 350 * MS, 40 * S, 3, SIM_QUOTA_UP, SIM_WAIT_EXACT, 0, .9},
+            {10 * S, 350 * MS, 40 * S, 3, SIM_QUOTA_DOWN, SIM_WAIT_NONE, 4, .95},
+            {5 * S, 350 * MS, 60 * S, 10, SIM_QUOTA_EXACT, SIM_WAIT_NONE, 1, .95},
+            {60 * S, 20 * MS, 300 * S, 10, SIM_QUOTA_UP, SIM_WAIT_NONE, 0, .95},
+            {3600 * S, 350 * MS, 7200 * S, 1, SIM_QUOTA_UP, SIM_WAIT_NONE, 0, .98},
+        };
+        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+                struct sim_scenario sc = demo(cases[i].duration);
+                unsigned long most = 0;
+                double goodput = 0;
+                sc.latency = cases[i].latency;
+                sc.origin.period = cases[i].period;
+                sc.origin.rate = cases[i].rate;
+                sc.quota = cases[i].quota;
+                sc.retry_after = cases[i].retry_after;
+                for (sc.seed = 1; sc.seed <= 10; sc.seed++) {
+                        struct sim_result r;
+                        sim_run(&sc, &r);
+                        assert_false(r.parked);
+                        most = r.whole.refused > most ? r.whole.refused : most;
+                        goodput += sim_goodput(&r.whole) / 10;
+                        sim_result_done(&r);
+                }
+                if (most > cases[i].refused || goodput < cases[i].goodput)
+                        fail_msg("row %zu: %lu refused, goodput %.3f", i, most, goodput);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -423,6 +466,7 @@ int main(void)
             cmocka_unit_test(a_host_without_limit_is_not_held_back),
             cmocka_unit_test(aimd_and_fixed_do_their_work),
             cmocka_unit_test(the_operators_bounds_hold),
+            cmocka_unit_test(minds_quotas_before_any_refusal),
             cmocka_unit_test(never_parks),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,7 @@ struct client {
         enum client_state state;
         enum answer_class class;
         usec_t wait; /* named by the host */
+        struct quota quota;
         unsigned attempts;
         bool waited;
         struct limiter_pass pass;
@@ -235,12 +236,26 @@ static void serve(struct sim *s, struct client *c)
         heap_set(&s->heap, &c->wake, s->now + service(s));
 }
 
+static void tell_quota(const struct sim *s, struct quota *q)
+{
+        *q = (struct quota){0};
+        if (s->sc->quota == SIM_QUOTA_NONE || !origin_quota(&s->origin, s->now, &q->windows[0]))
+                return;
+        q->count = 1;
+        if (s->sc->quota == SIM_QUOTA_UP)
+                q->windows[0].reset = whole_seconds_up(q->windows[0].reset);
+        else if (s->sc->quota == SIM_QUOTA_DOWN)
+                q->windows[0].reset -= q->windows[0].reset % USEC_PER_SEC;
+}
+
 static void arrive(struct sim *s, struct client *c)
 {
         usec_t wait = 0;
         c->class = ANSWER_SUCCESS;
         c->wait = 0;
-        switch (origin_arrive(&s->origin, s->now, &wait)) {
+        enum origin_verdict verdict = origin_arrive(&s->origin, s->now, &wait);
+        tell_quota(s, &c->quota);
+        switch (verdict) {
         case ORIGIN_SERVES:
                 serve(s, c);
                 return;
@@ -277,9 +292,8 @@ static void come_back(struct sim *s, struct client *c)
                 c->class = ANSWER_BLOCKED;
         if (!happens(s, s->sc->cancel_share)) {
                 tally(s, !refused);
-                note_event(s, limiter_answer(&s->limiter, &c->pass,
-                                             &(struct answer){.class = c->class, .wait = c->wait},
-                                             s->now, &s->prng));
+                struct answer a = {.class = c->class, .wait = c->wait, .quota = c->quota};
+                note_event(s, limiter_answer(&s->limiter, &c->pass, &a, s->now, &s->prng));
         }
         limiter_finish(&s->limiter, &c->pass);
         bool again = c->class == ANSWER_THROTTLED || c->class == ANSWER_OVERLOADED;

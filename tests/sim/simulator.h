@@ -21,6 +21,9 @@ enum sim_retry_after {
         SIM_WAIT_ONE   /* always 1 s */
 };
 
+/* How a host of windows tells when its quota is whole again: in seconds. */
+enum sim_quota { SIM_QUOTA_NONE, SIM_QUOTA_EXACT, SIM_QUOTA_UP, SIM_QUOTA_DOWN };
+
 /* A moment from which on the host's limit is `scale` times what it was at first. */
 struct sim_step {
         usec_t at;
@@ -37,9 +40,10 @@ struct sim_scenario {
         bool overloaded;         /* refusals are 503, not 429 */
         enum sim_retry_after retry_after;
         usec_t long_wait;
-        unsigned workers; /* each always wants to send; a retry goes ahead of all */
-        unsigned jobs;    /* requests in all; 0 = without end */
-        usec_t on_off;    /* demand for so long, then none for so long; 0 = always */
+        enum sim_quota quota; /* with every answer */
+        unsigned workers;     /* each always wants to send; a retry goes ahead of all */
+        unsigned jobs;        /* requests in all; 0 = without end */
+        usec_t on_off;        /* demand for so long, then none for so long; 0 = always */
         unsigned attempts;
         struct sim_step steps[2]; /* `at` 0: none */
         usec_t duration;
