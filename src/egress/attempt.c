@@ -57,7 +57,7 @@ static usec_t time_of(const struct attempt *a, CURLINFO what)
         return t > 0 ? (usec_t)t : 0;
 }
 
-static const char *peer_text(struct attempt *a)
+static void describe_peer(struct attempt *a, struct upstream_end *end)
 {
         struct attempt_peer *p = &a->peer;
         char *ip = NULL;
@@ -65,15 +65,16 @@ static const char *peer_text(struct attempt *a)
 
         curl_easy_getinfo(a->easy, CURLINFO_PRIMARY_IP, &ip);
         curl_easy_getinfo(a->easy, CURLINFO_PRIMARY_PORT, &port);
-        if (!ip || !*ip || port <= 0 || strlen(ip) >= sizeof p->ip)
-                return "";
+        size_t len = ip ? strlen(ip) : 0;
+        if (len == 0 || len >= sizeof p->ip || port <= 0)
+                return;
         if (port != p->port || strcmp(ip, p->ip) != 0) {
-                strcpy(p->ip, ip);
+                memcpy(p->ip, ip, len + 1);
                 p->port = port;
                 snprintf(p->text, sizeof p->text, strchr(ip, ':') ? "[%s]:%ld" : "%s:%ld", ip,
                          port);
         }
-        return p->text;
+        memcpy(end->address, p->text, sizeof end->address);
 }
 
 static void describe(struct attempt *a, struct upstream_end *end)
@@ -91,7 +92,7 @@ static void describe(struct attempt *a, struct upstream_end *end)
                 end->first_byte = time_of(a, CURLINFO_STARTTRANSFER_TIME_T);
         /* libcurl's own stands still when it is we who end it. */
         end->total = usec_sub(clock_now(), a->started);
-        strcpy(end->address, peer_text(a));
+        describe_peer(a, end);
 }
 
 /* The handle of an attempt that failed is not used again: libcurl does not forget its last error
@@ -169,6 +170,7 @@ static curl_socket_t on_open(void *arg, curlsocktype purpose, struct curl_sockad
  * is kept from it, unless not a byte was sent. The address is looked at here too, since an open
  * connection may be older than the sets.
  */
+/* NOLINTNEXTLINE(readability-non-const-parameter): the type is libcurl's */
 static int on_send(void *arg, char *peer, char *local, int peer_port, int local_port)
 {
         struct attempt *a = arg;

@@ -1,10 +1,11 @@
-#include "egress/attempt.h"
+#include "egress/upstream.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/xalloc.h"
+#include "egress/attempt.h"
 #include "runtime/clock.h"
 
 /* Handles put aside; each holds about 8 KiB. */

@@ -1,6 +1,6 @@
 #include "tests/unit/upstream_client.h"
 
-#include <dirent.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static struct addrinfo *address(const char *ip, unsigned port, struct addrinfo *
         return ai;
 }
 
-/* In place of libc's. */
+/* In place of libc's. NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
                 struct addrinfo **ret)
 {
@@ -222,13 +222,10 @@ struct evbuffer *body_of(const char *text)
 
 unsigned open_files(void)
 {
-        DIR *d = opendir("/proc/self/fd");
         unsigned n = 0;
 
-        assert_non_null(d);
-        while (readdir(d))
-                n++;
-        closedir(d);
+        for (int fd = 0; fd < 1024; fd++)
+                n += fcntl(fd, F_GETFD) >= 0;
         return n;
 }
 
