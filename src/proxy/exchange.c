@@ -7,28 +7,12 @@
 #include <string.h>
 
 #include "base/xalloc.h"
-#include "core/answer.h"
-#include "core/classify.h"
-#include "core/retry.h"
 #include "core/scope_key.h"
 #include "proxy/access_log.h"
 #include "proxy/client.h"
-#include "proxy/message.h"
-#include "proxy/reply.h"
+#include "proxy/exchange_state.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
-
-/* What may wait in a client's socket buffer before the upstream is told to pause. */
-#define OUTPUT_MARK ((size_t)256 * 1024)
-
-enum exchange_state {
-        EXCHANGE_RECEIVED,
-        EXCHANGE_WAITING,  /* for its turn */
-        EXCHANGE_SENDING,  /* an attempt is under way, no head yet */
-        EXCHANGE_SLEEPING, /* until a retry may go */
-        EXCHANGE_REPLYING, /* the final answer is on its way to the client */
-        EXCHANGE_CLOSED,
-};
 
 #define TO(state) (1u << EXCHANGE_##state)
 static const unsigned may_follow[] = {
@@ -41,54 +25,10 @@ static const unsigned may_follow[] = {
 };
 #undef TO
 
-struct exchange {
-        struct list link; /* worker->exchanges */
-        struct worker *worker;
-        struct client *client;
-        struct evhttp_request *req;
-        struct config *config; /* the snapshot at its arrival, held */
-        const struct policy *policy;
-        struct message message;
-        char *scope;
-        enum exchange_state state;
-
-        struct ticket ticket;
-        bool ticket_out; /* the governor has it: waiting or in flight */
-        struct attempt *attempt;
-        bool paused; /* the attempt waits for the client to read */
-
-        usec_t arrived, arrived_real;
-        usec_t asked; /* when it began to wait for its present turn */
-        usec_t queued;
-        unsigned attempts;
-        struct upstream_end last; /* times and address of the last attempt */
-        const char *class;
-        int status; /* sent to the client */
-        size_t bytes_out;
-        enum outcome outcome;
-};
-
-static void move(struct exchange *ex, enum exchange_state to)
+void exchange_move(struct exchange *ex, enum exchange_state to)
 {
         assert(may_follow[ex->state] & (1u << to));
         ex->state = to;
-}
-
-static const char *class_name(enum answer_class class)
-{
-        switch (class) {
-        case ANSWER_SUCCESS:
-                return "success";
-        case ANSWER_THROTTLED:
-                return "throttled";
-        case ANSWER_OVERLOADED:
-                return "overloaded";
-        case ANSWER_BLOCKED:
-                return "blocked";
-        case ANSWER_FAILED:
-                return "failed";
-        }
-        return "";
 }
 
 /* ---- the end ---- */
@@ -122,11 +62,10 @@ static void give_ticket_back(struct exchange *ex)
         gate_cancel(ex->worker->shared->gate, &ex->ticket);
 }
 
-/* The only end of an exchange. The evhttp request is the caller's business. */
-static void exchange_close(struct exchange *ex, enum outcome outcome)
+void exchange_close(struct exchange *ex, enum outcome outcome)
 {
         struct worker *w = ex->worker;
-        move(ex, EXCHANGE_CLOSED);
+        exchange_move(ex, EXCHANGE_CLOSED);
         ex->outcome = outcome;
         if (w->shared->access)
                 write_access_log(ex);
@@ -166,36 +105,26 @@ void exchange_abort(struct list *link)
         client_drop(LIST_ENTRY_OF(link, struct exchange, link)->client);
 }
 
-/* The answer ends early: the client must see that, so its connection is closed in the midst of it.
- */
-static void cut_short(struct exchange *ex)
-{
-        struct client *c = ex->client;
-        c->exchange = NULL;
-        exchange_close(ex, OUTCOME_CUT_SHORT);
-        client_drop(c);
-}
-
 /* ---- replying ---- */
 
-static const struct reply_note *note_of(const struct exchange *ex, struct reply_note *note)
+const struct reply_note *exchange_note(const struct exchange *ex, struct reply_note *note)
 {
         *note = (struct reply_note){ex->attempts, ex->queued, ex->scope};
         return ex->config->annotate ? note : NULL;
 }
 
-static void refuse(struct exchange *ex, enum outcome outcome, const struct reply_refusal *refusal)
+void exchange_refuse(struct exchange *ex, enum outcome outcome, const struct reply_refusal *refusal)
 {
         struct reply_note note;
         struct reply_refusal r = *refusal;
-        move(ex, EXCHANGE_REPLYING);
+        exchange_move(ex, EXCHANGE_REPLYING);
         give_ticket_back(ex);
         ex->outcome = outcome;
         ex->status = r.status;
         r.close = r.close || ex->message.wants_close || ex->worker->draining;
         log_debug("%s %s for %s: %d, %s", ex->message.method.ptr ? ex->message.method.ptr : "?",
                   ex->message.host ? ex->message.host : "?", ex->client->address, r.status, r.text);
-        reply_refuse(ex->req, &r, note_of(ex, &note));
+        reply_refuse(ex->req, &r, exchange_note(ex, &note));
 }
 
 static void refuse_turn(struct exchange *ex, enum ticket_reply reply)
@@ -229,38 +158,12 @@ static void refuse_turn(struct exchange *ex, enum ticket_reply reply)
                 r.text = "This request's turn would not come within queue.timeout.";
                 break;
         }
-        refuse(ex, outcome, &r);
+        exchange_refuse(ex, outcome, &r);
 }
 
-static void forward(struct exchange *ex, const struct upstream_answer *answer,
-                    enum answer_class class)
-{
-        struct reply_note note;
-        bool gave_up =
-            class == ANSWER_THROTTLED || class == ANSWER_OVERLOADED || class == ANSWER_FAILED;
-        move(ex, EXCHANGE_REPLYING);
-        ex->outcome = gave_up ? OUTCOME_GAVE_UP : OUTCOME_SERVED;
-        ex->status = answer->status;
-        reply_forward(ex->req, answer, ex->worker->shared->via, note_of(ex, &note),
-                      ex->message.wants_close || ex->worker->draining);
-}
+/* ---- its turn ---- */
 
-/* ---- one attempt ---- */
-
-static void finish_attempt(struct exchange *ex)
-{
-        if (!ex->ticket_out)
-                return;
-        ex->ticket_out = false;
-        gate_finish(ex->worker->shared->gate, &ex->ticket);
-}
-
-static usec_t time_left(const struct exchange *ex)
-{
-        return usec_sub(usec_add(ex->arrived, ex->policy->timeouts.total), clock_now());
-}
-
-static enum ticket_reply ask(struct exchange *ex, usec_t wait, bool retry)
+enum ticket_reply exchange_ask(struct exchange *ex, usec_t wait, bool retry)
 {
         const struct policy *policy = ex->policy;
         usec_t now = clock_now();
@@ -281,150 +184,12 @@ static enum ticket_reply ask(struct exchange *ex, usec_t wait, bool retry)
         return reply;
 }
 
-/*
- * Shall it go again? If so its slot is given back and it sleeps until its next turn; false leaves
- * it to the caller to reply, also where the governor sees no turn for it in time.
- */
-static bool try_again(struct exchange *ex, struct retry_case *c)
-{
-        usec_t wait = 0;
-        c->policy = &ex->policy->retry;
-        c->method = ex->message.method;
-        c->attempts = ex->attempts;
-        c->time_left = time_left(ex);
-        enum retry_verdict verdict = retry_decide(c, &ex->worker->prng, &wait);
-        if (verdict == RETRY_WITH_BUDGET &&
-            !gate_withdraw_retry(ex->worker->shared->gate, &ex->ticket))
-                verdict = RETRY_NO;
-        if (verdict == RETRY_NO)
-                return false;
-        finish_attempt(ex);
-        /* It always sleeps, if only for a moment: libcurl allows no new transfer in its callbacks.
-         */
-        if (ask(ex, usec_max(wait, 1), true) != TICKET_WAITING)
-                return false;
-        move(ex, EXCHANGE_SLEEPING);
-        return true;
-}
-
-static void on_head(void *arg, const struct upstream_answer *answer)
-{
-        struct exchange *ex = arg;
-        struct answer told = {0};
-        unsigned unreadable = answer_read(answer->fields, clock_real(), &told);
-        atomic_fetch_add_explicit(&ex->worker->shared->unreadable, unreadable,
-                                  memory_order_relaxed);
-        told.class = classify_answer(
-            &(struct classify_case){answer->status, answer->fields, told.wait_named});
-        told.class = gate_answer(ex->worker->shared->gate, &ex->ticket, &told);
-        ex->class = class_name(told.class);
-        struct retry_case again = {.status = answer->status,
-                                   .class = told.class,
-                                   .wait_named = told.wait_named,
-                                   .wait = told.wait};
-        if (!try_again(ex, &again)) {
-                forward(ex, answer, again.class);
-        } else {
-                attempt_discard(ex->attempt);
-                ex->attempt = NULL;
-        }
-}
-
-/* The client has read what waited for it. */
-static void on_output_empty(struct evhttp_connection *evcon, void *arg)
-{
-        (void)evcon;
-        struct exchange *ex = arg;
-        if (ex->paused) {
-                ex->paused = false;
-                attempt_resume(ex->attempt);
-        }
-}
-
-static enum upstream_flow on_body(void *arg, const void *data, size_t len)
-{
-        struct exchange *ex = arg;
-        struct evbuffer *scratch = ex->worker->scratch;
-        if (evbuffer_get_length(bufferevent_get_output(ex->client->bev)) >= OUTPUT_MARK) {
-                ex->paused = true;
-                return UPSTREAM_PAUSE;
-        }
-        evbuffer_add(scratch, data, len);
-        evhttp_send_reply_chunk_with_cb(ex->req, scratch, on_output_empty, ex);
-        evbuffer_drain(scratch, evbuffer_get_length(scratch)); /* not taken where no body is due */
-        ex->bytes_out += len;
-        return UPSTREAM_MORE;
-}
-
-static void on_failure(struct exchange *ex, const struct upstream_end *end)
-{
-        struct retry_case again = {.class = ANSWER_FAILED,
-                                   .failure = upstream_error_failure(end->error)};
-        ex->class = class_name(ANSWER_FAILED);
-        /* A denied address says nothing about the host's limit. */
-        if (end->error != UPSTREAM_DESTINATION_IP_PROHIBITED)
-                gate_answer(ex->worker->shared->gate, &ex->ticket,
-                            &(struct answer){.class = ANSWER_FAILED});
-        if (try_again(ex, &again))
-                return;
-        struct reply_refusal r = {
-            .status = upstream_error_status(end->error),
-            .error = upstream_error_type(end->error),
-            .detail = end->detail,
-            .text = end->detail,
-        };
-        bool denied = end->error == UPSTREAM_DESTINATION_IP_PROHIBITED;
-        refuse(ex, denied ? OUTCOME_DENIED : OUTCOME_UPSTREAM_FAILED, &r);
-}
-
-static void on_end(void *arg, const struct upstream_end *end)
-{
-        struct exchange *ex = arg;
-        ex->attempt = NULL;
-        ex->last = *end;
-        ex->last.detail = NULL;
-        if (ex->state == EXCHANGE_SENDING) {
-                on_failure(ex, end);
-                return;
-        }
-        finish_attempt(ex);
-        if (end->error != UPSTREAM_OK)
-                cut_short(ex);
-        else
-                evhttp_send_reply_end(ex->req); /* ends the exchange, now or when all is written */
-}
-
-static void send_attempt(struct exchange *ex)
-{
-        static const struct upstream_handlers handlers = {on_head, on_body, on_end};
-        const struct policy *policy = ex->policy;
-        struct evbuffer *body = evhttp_request_get_input_buffer(ex->req);
-        usec_t left = usec_max(time_left(ex), USEC_PER_MSEC);
-        struct upstream_request r = {
-            .host = span_of(ex->message.host),
-            .port = ex->message.port,
-            .method = ex->message.method,
-            .target = span_of(ex->message.target),
-            .fields = &ex->message.fields,
-            .body = evbuffer_get_length(body) ? body : NULL,
-            .replayable = policy->retry.methods == RETRY_ALL_METHODS ||
-                          (ex->req->type != EVHTTP_REQ_POST && ex->req->type != EVHTTP_REQ_PATCH),
-            .deny = &ex->config->destinations.deny,
-            .allow = &ex->config->destinations.allow,
-            .timeouts = {usec_min(policy->timeouts.connect, left),
-                         usec_min(policy->timeouts.first_byte, left), policy->timeouts.read},
-        };
-        move(ex, EXCHANGE_SENDING);
-        ex->attempts++;
-        ex->attempt = upstream_start(ex->worker->upstream, &r, &handlers, ex);
-}
-
 void exchange_turn(struct ticket *ticket, enum ticket_reply reply)
 {
         struct exchange *ex = LIST_ENTRY_OF(ticket, struct exchange, ticket);
         ex->queued += clock_now() - ex->asked;
         if (reply == TICKET_GRANTED) {
-                send_attempt(ex);
+                exchange_send(ex);
         } else {
                 ex->ticket_out = false;
                 refuse_turn(ex, reply);
@@ -442,11 +207,11 @@ static void ask_first_turn(struct exchange *ex)
             .client = span_of(ex->client->address),
         };
         ex->scope = scope_key_new(ex->policy->scope, ex->policy->scope_count, &subject);
-        enum ticket_reply reply = ask(ex, 0, false);
+        enum ticket_reply reply = exchange_ask(ex, 0, false);
         if (reply == TICKET_GRANTED)
-                send_attempt(ex);
+                exchange_send(ex);
         else if (reply == TICKET_WAITING)
-                move(ex, EXCHANGE_WAITING);
+                exchange_move(ex, EXCHANGE_WAITING);
         else
                 refuse_turn(ex, reply);
 }
@@ -489,20 +254,20 @@ void exchange_receive(struct evhttp_request *req, void *worker)
         bool good =
             message_read(&ex->message, req, ex->config->clients.max_header, w->shared->via, &fault);
         if (!may_use(ex)) {
-                refuse(ex, OUTCOME_DENIED,
-                       &(struct reply_refusal){
-                           .status = 403,
-                           .error = "http_request_denied",
-                           .detail = "",
-                           .text = "Your address may not use this proxy (clients.allow).",
-                           .close = true});
+                exchange_refuse(ex, OUTCOME_DENIED,
+                                &(struct reply_refusal){
+                                    .status = 403,
+                                    .error = "http_request_denied",
+                                    .detail = "",
+                                    .text = "Your address may not use this proxy (clients.allow).",
+                                    .close = true});
         } else if (!good) {
-                refuse(ex, OUTCOME_REFUSED,
-                       &(struct reply_refusal){.status = fault.status,
-                                               .error = fault.error,
-                                               .detail = "",
-                                               .text = fault.text,
-                                               .close = fault.close});
+                exchange_refuse(ex, OUTCOME_REFUSED,
+                                &(struct reply_refusal){.status = fault.status,
+                                                        .error = fault.error,
+                                                        .detail = "",
+                                                        .text = fault.text,
+                                                        .close = fault.close});
         } else {
                 if (ex->message.chunked &&
                     evbuffer_get_length(evhttp_request_get_input_buffer(req)) == 0)

@@ -1,0 +1,214 @@
+/* One attempt of an exchange: made, judged, and forwarded or made anew. */
+#include "proxy/exchange_state.h"
+
+#include <event2/buffer.h>
+#include <event2/http_struct.h>
+
+#include "core/answer.h"
+#include "core/classify.h"
+#include "core/retry.h"
+#include "proxy/client.h"
+#include "proxy/worker.h"
+#include "runtime/clock.h"
+
+/* What may wait in a client's socket buffer before the upstream is told to pause. */
+#define OUTPUT_MARK ((size_t)256 * 1024)
+
+static const char *class_name(enum answer_class class)
+{
+        switch (class) {
+        case ANSWER_SUCCESS:
+                return "success";
+        case ANSWER_THROTTLED:
+                return "throttled";
+        case ANSWER_OVERLOADED:
+                return "overloaded";
+        case ANSWER_BLOCKED:
+                return "blocked";
+        case ANSWER_FAILED:
+                return "failed";
+        }
+        return "";
+}
+
+/* ---- again, or not ---- */
+
+static usec_t time_left(const struct exchange *ex)
+{
+        return usec_sub(usec_add(ex->arrived, ex->policy->timeouts.total), clock_now());
+}
+
+static void finish_attempt(struct exchange *ex)
+{
+        if (!ex->ticket_out)
+                return;
+        ex->ticket_out = false;
+        gate_finish(ex->worker->shared->gate, &ex->ticket);
+}
+
+/*
+ * Shall it go again? If so its slot is given back and it sleeps until its next turn; false leaves
+ * it to the caller to reply, also where the governor sees no turn for it in time.
+ */
+static bool try_again(struct exchange *ex, struct retry_case *c)
+{
+        usec_t wait = 0;
+        c->policy = &ex->policy->retry;
+        c->method = ex->message.method;
+        c->attempts = ex->attempts;
+        c->time_left = time_left(ex);
+        enum retry_verdict verdict = retry_decide(c, &ex->worker->prng, &wait);
+        if (verdict == RETRY_WITH_BUDGET &&
+            !gate_withdraw_retry(ex->worker->shared->gate, &ex->ticket))
+                verdict = RETRY_NO;
+        if (verdict == RETRY_NO)
+                return false;
+        finish_attempt(ex);
+        /* It always sleeps, if only for a moment: libcurl allows no new transfer in its callbacks.
+         */
+        if (exchange_ask(ex, usec_max(wait, 1), true) != TICKET_WAITING)
+                return false;
+        exchange_move(ex, EXCHANGE_SLEEPING);
+        return true;
+}
+
+/* ---- the answer ---- */
+
+static void forward(struct exchange *ex, const struct upstream_answer *answer,
+                    enum answer_class class)
+{
+        struct reply_note note;
+        bool gave_up =
+            class == ANSWER_THROTTLED || class == ANSWER_OVERLOADED || class == ANSWER_FAILED;
+        exchange_move(ex, EXCHANGE_REPLYING);
+        ex->outcome = gave_up ? OUTCOME_GAVE_UP : OUTCOME_SERVED;
+        ex->status = answer->status;
+        reply_forward(ex->req, answer, ex->worker->shared->via, exchange_note(ex, &note),
+                      ex->message.wants_close || ex->worker->draining);
+}
+
+static void on_head(void *arg, const struct upstream_answer *answer)
+{
+        struct exchange *ex = arg;
+        struct answer told = {0};
+        unsigned unreadable = answer_read(answer->fields, clock_real(), &told);
+        atomic_fetch_add_explicit(&ex->worker->shared->unreadable, unreadable,
+                                  memory_order_relaxed);
+        told.class = classify_answer(
+            &(struct classify_case){answer->status, answer->fields, told.wait_named});
+        told.class = gate_answer(ex->worker->shared->gate, &ex->ticket, &told);
+        ex->class = class_name(told.class);
+        struct retry_case again = {.status = answer->status,
+                                   .class = told.class,
+                                   .wait_named = told.wait_named,
+                                   .wait = told.wait};
+        if (!try_again(ex, &again)) {
+                forward(ex, answer, again.class);
+        } else {
+                attempt_discard(ex->attempt);
+                ex->attempt = NULL;
+        }
+}
+
+/* The client has read what waited for it. */
+static void on_output_empty(struct evhttp_connection *evcon, void *arg)
+{
+        (void)evcon;
+        struct exchange *ex = arg;
+        if (ex->paused) {
+                ex->paused = false;
+                attempt_resume(ex->attempt);
+        }
+}
+
+static enum upstream_flow on_body(void *arg, const void *data, size_t len)
+{
+        struct exchange *ex = arg;
+        struct evbuffer *scratch = ex->worker->scratch;
+        if (evbuffer_get_length(bufferevent_get_output(ex->client->bev)) >= OUTPUT_MARK) {
+                ex->paused = true;
+                return UPSTREAM_PAUSE;
+        }
+        evbuffer_add(scratch, data, len);
+        evhttp_send_reply_chunk_with_cb(ex->req, scratch, on_output_empty, ex);
+        evbuffer_drain(scratch, evbuffer_get_length(scratch)); /* not taken where no body is due */
+        ex->bytes_out += len;
+        return UPSTREAM_MORE;
+}
+
+/* ---- its end ---- */
+
+/* The answer ends early: the client must see that, so its connection is closed in the midst of it.
+ */
+static void cut_short(struct exchange *ex)
+{
+        struct client *c = ex->client;
+        c->exchange = NULL;
+        exchange_close(ex, OUTCOME_CUT_SHORT);
+        client_drop(c);
+}
+
+static void on_failure(struct exchange *ex, const struct upstream_end *end)
+{
+        struct retry_case again = {.class = ANSWER_FAILED,
+                                   .failure = upstream_error_failure(end->error)};
+        ex->class = class_name(ANSWER_FAILED);
+        /* A denied address says nothing about the host's limit. */
+        if (end->error != UPSTREAM_DESTINATION_IP_PROHIBITED)
+                gate_answer(ex->worker->shared->gate, &ex->ticket,
+                            &(struct answer){.class = ANSWER_FAILED});
+        if (try_again(ex, &again))
+                return;
+        struct reply_refusal r = {
+            .status = upstream_error_status(end->error),
+            .error = upstream_error_type(end->error),
+            .detail = end->detail,
+            .text = end->detail,
+        };
+        bool denied = end->error == UPSTREAM_DESTINATION_IP_PROHIBITED;
+        exchange_refuse(ex, denied ? OUTCOME_DENIED : OUTCOME_UPSTREAM_FAILED, &r);
+}
+
+static void on_end(void *arg, const struct upstream_end *end)
+{
+        struct exchange *ex = arg;
+        ex->attempt = NULL;
+        ex->last = *end;
+        ex->last.detail = NULL;
+        if (ex->state == EXCHANGE_SENDING) {
+                on_failure(ex, end);
+                return;
+        }
+        finish_attempt(ex);
+        if (end->error != UPSTREAM_OK)
+                cut_short(ex);
+        else
+                evhttp_send_reply_end(ex->req); /* ends the exchange, now or when all is written */
+}
+
+/* ---- its beginning ---- */
+
+void exchange_send(struct exchange *ex)
+{
+        static const struct upstream_handlers handlers = {on_head, on_body, on_end};
+        const struct policy *policy = ex->policy;
+        struct evbuffer *body = evhttp_request_get_input_buffer(ex->req);
+        usec_t left = usec_max(time_left(ex), USEC_PER_MSEC);
+        struct upstream_request r = {
+            .host = span_of(ex->message.host),
+            .port = ex->message.port,
+            .method = ex->message.method,
+            .target = span_of(ex->message.target),
+            .fields = &ex->message.fields,
+            .body = evbuffer_get_length(body) ? body : NULL,
+            .replayable = policy->retry.methods == RETRY_ALL_METHODS ||
+                          (ex->req->type != EVHTTP_REQ_POST && ex->req->type != EVHTTP_REQ_PATCH),
+            .deny = &ex->config->destinations.deny,
+            .allow = &ex->config->destinations.allow,
+            .timeouts = {usec_min(policy->timeouts.connect, left),
+                         usec_min(policy->timeouts.first_byte, left), policy->timeouts.read},
+        };
+        exchange_move(ex, EXCHANGE_SENDING);
+        ex->attempts++;
+        ex->attempt = upstream_start(ex->worker->upstream, &r, &handlers, ex);
+}

@@ -1,0 +1,70 @@
+/* proxy/exchange_state.h - the inside of an exchange, for the files that make it up. */
+#ifndef WEIR_PROXY_EXCHANGE_STATE_H
+#define WEIR_PROXY_EXCHANGE_STATE_H
+
+#include "base/list.h"
+#include "base/usec.h"
+#include "config/config.h"
+#include "core/governor.h"
+#include "core/outcome.h"
+#include "egress/upstream.h"
+#include "proxy/message.h"
+#include "proxy/reply.h"
+
+enum exchange_state {
+        EXCHANGE_RECEIVED,
+        EXCHANGE_WAITING,  /* for its turn */
+        EXCHANGE_SENDING,  /* an attempt is under way, no head yet */
+        EXCHANGE_SLEEPING, /* until a retry may go */
+        EXCHANGE_REPLYING, /* the final answer is on its way to the client */
+        EXCHANGE_CLOSED,
+};
+
+struct exchange {
+        struct list link; /* worker->exchanges */
+        struct worker *worker;
+        struct client *client;
+        struct evhttp_request *req;
+        struct config *config; /* the snapshot at its arrival, held */
+        const struct policy *policy;
+        struct message message;
+        char *scope;
+        enum exchange_state state;
+
+        struct ticket ticket;
+        bool ticket_out; /* the governor has it: waiting or in flight */
+        struct attempt *attempt;
+        bool paused; /* the attempt waits for the client to read */
+
+        usec_t arrived, arrived_real;
+        usec_t asked; /* when it began to wait for its present turn */
+        usec_t queued;
+        unsigned attempts;
+        struct upstream_end last; /* times and address of the last attempt */
+        const char *class;
+        int status; /* sent to the client */
+        size_t bytes_out;
+        enum outcome outcome;
+};
+
+/* The one way from state to state; may_follow in exchange.c has those that there are. */
+void exchange_move(struct exchange *ex, enum exchange_state to);
+
+/* The only end of an exchange. The evhttp request is the caller's business. */
+void exchange_close(struct exchange *ex, enum outcome outcome);
+
+/* weir's own answer. */
+void exchange_refuse(struct exchange *ex, enum outcome outcome,
+                     const struct reply_refusal *refusal);
+
+/* What the Weir-… fields say; NULL where they are switched off. */
+const struct reply_note *exchange_note(const struct exchange *ex, struct reply_note *note);
+
+/* Asks the governor for its turn, not before `wait` has passed. GRANTED: it is to be sent at once.
+ */
+enum ticket_reply exchange_ask(struct exchange *ex, usec_t wait, bool retry);
+
+/* Makes one attempt (exchange_attempt.c). What follows from its answer is found there too. */
+void exchange_send(struct exchange *ex);
+
+#endif
