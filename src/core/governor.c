@@ -69,7 +69,8 @@ static bool is_too_long(const struct lane *l, const struct limiter_view *view,
         double rate = 2 * expected_rate(l, view);
         usec_t left = wish->deadline - start;
         return time_to_send(l->queued, rate) > left &&
-               time_to_send(lane_ahead(l, wish->client, wish->arrived), rate) > left;
+               time_to_send(lane_ahead(l, wish->priority, wish->client, wish->arrived), rate) >
+                   left;
 }
 
 static bool refuses_all(const struct lane *l, const struct limiter_view *view, usec_t now)
@@ -283,13 +284,14 @@ static struct span not_null(struct span s)
 enum ticket_reply governor_ask(struct governor *g, struct ticket *t, const struct ticket_wish *wish,
                                usec_t now)
 {
-        assert(t->state == TICKET_IDLE);
+        assert(t->state == TICKET_IDLE && wish->priority < TICKET_PRIORITIES);
         struct ticket_wish w = *wish;
         w.key = not_null(w.key);
         w.client = not_null(w.client);
         list_init(&t->link);
         t->arrived = w.arrived;
         t->deadline = w.deadline;
+        t->priority = w.priority;
         t->wait = 0;
         t->waited = false;
         t->lane = NULL;

@@ -27,6 +27,12 @@ struct lane_policy {
         unsigned generation;
 };
 
+/* 0 to 9, higher first. Strictly so, but for this: a priority that was passed over 16 times in a
+ * row is next, so that none waits for ever. */
+#define TICKET_PRIORITIES 10
+#define TICKET_PRIORITY_DEFAULT 5
+#define TICKET_MOST_PASSED 16
+
 enum ticket_state {
         TICKET_IDLE,     /* with its owner */
         TICKET_SLEEPING, /* until `not_before` */
@@ -55,6 +61,7 @@ struct ticket {
         usec_t queued_at; /* when it joined its client's queue */
         usec_t wait;      /* with a refusal: when trying again may help, from then; 0 unknown */
         unsigned worker;  /* free for the owner's shell: whose mailbox */
+        unsigned priority;
         enum ticket_state state;
         enum ticket_reply reply; /* valid from READY on */
         bool waited;             /* it was queued for some time before it was granted */
@@ -68,6 +75,7 @@ struct ticket_wish {
         usec_t arrived;    /* first arrival of the request: a retry keeps it and so goes ahead */
         usec_t not_before; /* 0, or the end of a retry's own wait */
         usec_t deadline;   /* later than this it is refused with TICKET_TOO_LONG */
+        unsigned priority; /* within its lane: below TICKET_PRIORITIES */
         bool retry;        /* admitted although the queue is full */
 };
 

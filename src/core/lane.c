@@ -8,10 +8,10 @@
 /* The latest deadline: every waiting ticket is in `expiries`, which knows no "never". */
 #define LATEST (USEC_MAX - 1)
 
-/* The tickets of one client that wait in one lane. */
+/* The tickets of one client and one priority that wait in one lane. */
 struct lane_client {
-        UT_hash_handle hh; /* in lane.clients */
-        struct list turn;  /* in lane.turns while `queued` is not 0 */
+        UT_hash_handle hh; /* in its level's clients */
+        struct list turn;  /* in its level's turns while `queued` is not 0 */
         struct list fresh; /* queued, each arrived no earlier than the one before */
         struct heap
             older; /* queued, those that came when a younger one was at the end of `fresh` */
@@ -20,17 +20,17 @@ struct lane_client {
 };
 
 /* NOLINTNEXTLINE(readability-function-size): that is one macro */
-static struct lane_client *client_find(const struct lane *l, struct span name)
+static struct lane_client *client_find(const struct lane_level *level, struct span name)
 {
         struct lane_client *c;
-        HASH_FIND(hh, l->clients, name.ptr, name.len, c);
+        HASH_FIND(hh, level->clients, name.ptr, name.len, c);
         return c;
 }
 
 /* NOLINTNEXTLINE(readability-function-size): as above */
-static struct lane_client *client_for(struct lane *l, struct span name)
+static struct lane_client *client_for(struct lane_level *level, struct span name)
 {
-        struct lane_client *c = client_find(l, name);
+        struct lane_client *c = client_find(level, name);
         if (c)
                 return c;
         c = xmalloc(sizeof *c + name.len);
@@ -39,12 +39,13 @@ static struct lane_client *client_for(struct lane *l, struct span name)
         list_init(&c->fresh);
         if (name.len)
                 memcpy(c->name, name.ptr, name.len);
-        HASH_ADD_KEYPTR(hh, l->clients, c->name, name.len, c);
+        HASH_ADD_KEYPTR(hh, level->clients, c->name, name.len, c);
         return c;
 }
 
 static void client_queue(struct lane *l, struct lane_client *c, struct ticket *t, usec_t now)
 {
+        struct lane_level *level = &l->levels[t->priority];
         const struct ticket *last =
             list_empty(&c->fresh) ? NULL : LIST_ENTRY_OF(c->fresh.prev, struct ticket, link);
         if (last && last->arrived > t->arrived)
@@ -52,9 +53,10 @@ static void client_queue(struct lane *l, struct lane_client *c, struct ticket *t
         else
                 list_append(&c->fresh, &t->link);
         if (c->queued++ == 0) {
-                list_append(&l->turns, &c->turn);
-                l->turn_count++;
+                list_append(&level->turns, &c->turn);
+                level->turn_count++;
         }
+        level->queued++;
         l->queued++;
         t->queued_at = now;
         t->state = TICKET_QUEUED;
@@ -74,7 +76,7 @@ static struct ticket *client_first(const struct lane_client *c)
 
 static void join(struct lane *l, struct ticket *t, struct span client)
 {
-        t->client = client_for(l, client);
+        t->client = client_for(&l->levels[t->priority], client);
         t->client->all++;
         t->deadline = usec_min(t->deadline, LATEST);
         t->arrived = usec_min(t->arrived, LATEST);
@@ -88,7 +90,8 @@ struct lane *lane_new(struct span key, const struct lane_policy *policy)
         limiter_init(&l->limiter, &policy->limit);
         retry_budget_init(&l->budget);
         list_init(&l->idle);
-        list_init(&l->turns);
+        for (unsigned i = 0; i < TICKET_PRIORITIES; i++)
+                list_init(&l->levels[i].turns);
         heap_init(&l->expiries);
         heap_init(&l->sleepers);
         if (key.len)
@@ -132,6 +135,7 @@ void lane_wake(struct lane *l, usec_t now)
 void lane_take_out(struct lane *l, struct ticket *t)
 {
         struct lane_client *c = t->client;
+        struct lane_level *level = &l->levels[t->priority];
         heap_remove(&l->expiries, &t->expiry);
         if (t->state == TICKET_SLEEPING) {
                 heap_remove(&l->sleepers, &t->wake);
@@ -140,27 +144,52 @@ void lane_take_out(struct lane *l, struct ticket *t)
                 heap_remove(&c->older, &t->wake);
                 list_remove(&t->link);
                 l->queued--;
+                if (--level->queued == 0)
+                        level->passed = 0;
                 if (--c->queued == 0) {
                         list_remove(&c->turn);
-                        l->turn_count--;
+                        level->turn_count--;
                 }
         }
         t->client = NULL;
         if (--c->all == 0) {
-                HASH_DEL(l->clients, c);
+                HASH_DEL(level->clients, c);
                 heap_done(&c->older);
                 free(c);
         }
 }
 
+/* The priority whose turn it is, one with a ticket queued; takes note of those it passes over. */
+static struct lane_level *next_level(struct lane *l)
+{
+        struct lane_level *level = NULL;
+        for (unsigned i = TICKET_PRIORITIES; i-- > 0;) {
+                if (l->levels[i].queued == 0)
+                        continue;
+                if (l->levels[i].passed >= TICKET_MOST_PASSED) {
+                        level = &l->levels[i];
+                        break;
+                }
+                if (!level)
+                        level = &l->levels[i];
+        }
+        if (!level)
+                return NULL;
+        level->passed = 0;
+        for (struct lane_level *lower = l->levels; lower < level; lower++)
+                lower->passed += lower->queued > 0;
+        return level;
+}
+
 struct ticket *lane_next(struct lane *l)
 {
-        if (list_empty(&l->turns))
+        struct lane_level *level = next_level(l);
+        if (!level)
                 return NULL;
-        struct lane_client *c = LIST_ENTRY_OF(l->turns.next, struct lane_client, turn);
+        struct lane_client *c = LIST_ENTRY_OF(level->turns.next, struct lane_client, turn);
         struct ticket *t = client_first(c);
         list_remove(&c->turn);
-        list_append(&l->turns, &c->turn);
+        list_append(&level->turns, &c->turn);
         lane_take_out(l, t);
         return t;
 }
@@ -171,9 +200,10 @@ struct ticket *lane_expired(const struct lane *l, usec_t until)
         return n && n->at < until ? LIST_ENTRY_OF(n, struct ticket, expiry) : NULL;
 }
 
-size_t lane_ahead(const struct lane *l, struct span client, usec_t arrived)
+/* The same among those of one priority. */
+static size_t ahead_in_level(const struct lane_level *level, struct span client, usec_t arrived)
 {
-        const struct lane_client *own = client_find(l, client);
+        const struct lane_client *own = client_find(level, client);
         size_t ahead = 0, rounds = 1, looked = 0;
         if (own && own->queued) {
                 const struct ticket *last =
@@ -183,13 +213,25 @@ size_t lane_ahead(const struct lane *l, struct span client, usec_t arrived)
                         return 0; /* somewhere ahead of its own: perhaps the very next */
                 rounds = own->queued;
         }
-        list_foreach (it, &l->turns) {
+        list_foreach (it, &level->turns) {
                 const struct lane_client *c = LIST_ENTRY_OF(it, struct lane_client, turn);
                 if (looked++ == CLIENTS_COUNTED)
-                        return ahead + l->turn_count - CLIENTS_COUNTED;
+                        return ahead + level->turn_count - CLIENTS_COUNTED;
                 ahead += c->queued < rounds ? c->queued : rounds;
         }
         return ahead;
+}
+
+size_t lane_ahead(const struct lane *l, unsigned priority, struct span client, usec_t arrived)
+{
+        const struct lane_level *level = &l->levels[priority];
+        size_t ahead = ahead_in_level(level, client, arrived), higher = 0;
+        for (unsigned i = priority + 1; i < TICKET_PRIORITIES; i++)
+                higher += l->levels[i].queued;
+        /* each of those ahead, and then itself, lets so many pass at most */
+        size_t passing = TICKET_MOST_PASSED * (ahead + 1) -
+                         (level->passed < TICKET_MOST_PASSED ? level->passed : TICKET_MOST_PASSED);
+        return ahead + (higher < passing ? higher : passing);
 }
 
 usec_t lane_due(const struct lane *l)

@@ -20,6 +20,16 @@
 #define uthash_fatal(text) abort()
 #include <uthash.h>
 
+/* The clients with a ticket of one priority. */
+struct lane_level {
+        struct lane_client *clients; /* those with a ticket asleep or queued, by name */
+        struct list turns;           /* of clients with a ticket queued, the next one first */
+        size_t turn_count;
+        size_t queued;
+        unsigned passed; /* how often a higher priority went, one after the other, while this one
+                            had somebody queued */
+};
+
 /*
  * Everything of one scope. The queue is kept by the functions below; the governor keeps the rest
  * and decides. Nothing here is slower than O(log n) in the number of tickets, whatever is taken out
@@ -36,9 +46,7 @@ struct lane {
         usec_t limiter_wake; /* while tickets are queued: when to ask the limiter again */
 
         size_t queued, sleeping;
-        struct lane_client *clients; /* those with a ticket asleep or queued, by name */
-        struct list turns;           /* of clients with a ticket queued, the next one first */
-        size_t turn_count;
+        struct lane_level levels[TICKET_PRIORITIES];
         struct heap expiries; /* tickets asleep or queued, by deadline */
         struct heap sleepers; /* tickets asleep, by the end of their sleep */
         char key[];
@@ -47,18 +55,23 @@ struct lane {
 struct lane *lane_new(struct span key, const struct lane_policy *policy);
 void lane_free(struct lane *l); /* no ticket may be left in it */
 
+/* Both want t->priority, `arrived` and `deadline` set. */
+
 /* Puts `t` to sleep until `until`, on behalf of `client`; it becomes SLEEPING. */
 void lane_sleep(struct lane *l, struct ticket *t, struct span client, usec_t until);
 
-/* Queues `t` on behalf of `client`: behind that client's tickets that arrived earlier, and ahead of
- * those that arrived later. It becomes QUEUED. */
+/* Queues `t` on behalf of `client`: behind that client's tickets of its priority that arrived
+ * earlier, and ahead of those that arrived later. It becomes QUEUED. */
 void lane_enqueue(struct lane *l, struct ticket *t, struct span client, usec_t now);
 
 /* Queues every ticket whose sleep has ended. */
 void lane_wake(struct lane *l, usec_t now);
 
-/* Takes out the ticket whose turn it is, or NULL when none is queued; its client goes to the end of
- * the round. The ticket's state is left for the caller to set. */
+/*
+ * Takes out the ticket whose turn it is, or NULL when none is queued: of the highest priority, or
+ * of one that was passed over TICKET_MOST_PASSED times; within a priority clients take turns, and
+ * its client goes to the end of the round. The ticket's state is left for the caller to set.
+ */
 struct ticket *lane_next(struct lane *l);
 
 /* Takes out `t` (SLEEPING or QUEUED), whose state is left for the caller to set. */
@@ -67,9 +80,10 @@ void lane_take_out(struct lane *l, struct ticket *t);
 /* A ticket asleep or queued whose deadline is before `until`, the earliest first; or NULL. */
 struct ticket *lane_expired(const struct lane *l, usec_t until);
 
-/* How many of the queued tickets will at least go before one of `client` that arrived at `arrived`
- * and joins now. Exact while no more than 32 clients wait. */
-size_t lane_ahead(const struct lane *l, struct span client, usec_t arrived);
+/* How many of the queued tickets will at least go before one of that priority and client that
+ * arrived at `arrived` and joins now. Exact while all are of one priority, and of 32 clients at
+ * most. */
+size_t lane_ahead(const struct lane *l, unsigned priority, struct span client, usec_t arrived);
 
 /* When the next ticket wakes or expires, or the limiter wants to be asked for a queued one;
  * USEC_MAX when nothing of this will come by itself. */

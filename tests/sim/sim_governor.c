@@ -23,6 +23,7 @@ struct request {
         struct heap_node leave; /* of the world's leaves: its client goes away */
         usec_t arrived, deadline;
         size_t scope, client;
+        unsigned priority;
         enum step step;
         unsigned attempts, ended;
         bool mailed; /* taken, and not yet accepted */
@@ -45,8 +46,9 @@ struct plan {
         const char *name;
         size_t requests, scopes, clients, max_lanes;
         usec_t length;
-        usec_t patience; /* until the deadline, on average; 0: no deadlines */
-        double leaving;  /* share of requests whose client goes away */
+        usec_t patience;     /* until the deadline, on average; 0: no deadlines */
+        unsigned priorities; /* 0: all of one */
+        double leaving;      /* share of requests whose client goes away */
         unsigned queue_max;
         usec_t closing; /* 0: never */
 };
@@ -127,6 +129,7 @@ static void ask(struct world *w, struct request *r, usec_t wait)
             .arrived = r->arrived,
             .not_before = wait ? w->now + wait : 0,
             .deadline = r->deadline,
+            .priority = r->priority,
             .retry = r->attempts > 0,
         };
         enum ticket_reply reply = governor_ask(w->g, &r->ticket, &wish, w->now);
@@ -335,6 +338,7 @@ static void make_request(struct world *w, size_t i)
         struct request *r = &w->requests[i];
         r->scope = pick(w, 1 + pick(w, plan->scopes)); /* some far more often than others */
         r->client = pick(w, plan->clients);
+        r->priority = (unsigned)pick(w, plan->priorities);
         r->arrived = SEC + (i % 2 ? prng_usec(&w->prng, plan->length)
                                   : plan->length / 3 + prng_usec(&w->prng, 60 * SEC));
         r->deadline = USEC_MAX;
@@ -423,6 +427,7 @@ static const struct plan plans[] = {
      .max_lanes = 1,
      .length = 60 * SEC,
      .patience = 20 * SEC,
+     .priorities = TICKET_PRIORITIES,
      .leaving = .5,
      .queue_max = 1000},
     {.name = "closed in the middle",
@@ -431,6 +436,7 @@ static const struct plan plans[] = {
      .clients = 10,
      .max_lanes = 10,
      .length = HOUR / 10,
+     .priorities = 3,
      .patience = 120 * SEC,
      .leaving = .1,
      .queue_max = 1000,
@@ -505,11 +511,46 @@ static void fifty_thousand_starve_nobody(void **state)
         free(t);
 }
 
+/* A crawl of priority 9 that never ends, and a request of each other priority; what is served of
+ * whom, and when. */
+static void priorities_share(void **state)
+{
+        (void)state;
+        enum { HIGH = 1000, GRANTS = 600 };
+        struct governor *g = governor_new(&(struct governor_config){.max_lanes = 10, .seed = 1});
+        struct ticket *t = xcalloc(HIGH + 9, sizeof *t);
+        struct ticket_wish w = {.key = span_of("host:80"),
+                                .client = span_of("a"),
+                                .policy = &one_slot,
+                                .arrived = 1,
+                                .deadline = USEC_MAX};
+        for (size_t i = 0; i < HIGH + 9; i++) {
+                w.priority = i < HIGH ? 9 : (unsigned)(i - HIGH);
+                governor_ask(g, &t[i], &w, 1);
+        }
+        size_t served_at[9] = {0};
+        struct ticket *in_flight = &t[0];
+        for (size_t n = 1; n <= GRANTS; n++) {
+                governor_finish(g, in_flight, 1 + n);
+                in_flight = take_one(g, 1 + n);
+                if (in_flight >= &t[HIGH])
+                        served_at[in_flight - &t[HIGH]] = n;
+        }
+        /* The highest wait for 16 to pass, the others for those before them as well. */
+        for (size_t p = 0; p < 9; p++)
+                assert_int_equal(served_at[p], 16 + 9 - p);
+        for (size_t i = 0; i < HIGH + 9; i++)
+                governor_cancel(g, &t[i], 2 * GRANTS);
+        governor_free(g);
+        free(t);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(every_ticket_ends_once),
             cmocka_unit_test(fifty_thousand_starve_nobody),
+            cmocka_unit_test(priorities_share),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
