@@ -27,6 +27,8 @@ LIBRARIES = {
     "openssl/": ["proxy"],
     "yaml.h": ["config"],
     "jansson.h": ["runtime", "proxy", "admin", "cli"],
+    "libpsl.h": ["runtime"],
+    "nettle/": ["runtime"],
     "pthread.h": ["runtime", "proxy", "cli"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')

@@ -29,12 +29,20 @@ void kind_show(const struct setting *s, const struct config *c, const struct pol
 /* What is to be written there, for people: "a duration such as …". */
 const char *kind_expected(enum setting_kind kind);
 
-/* The rest is shared by kind.c and kind_list.c. */
+/* The rest is shared by kind.c, kind_list.c and kind_scope.c. */
 
 void kind_fault(const struct reading *r, const struct node *n, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void kind_fault_expected(const struct reading *r, const struct node *n, const char *expected);
 void kind_show_text(const char *text, FILE *to); /* in double quotes */
+
+/* The items of a list; what stands alone is a list of one, and then *ret_alone is where it is kept.
+ * False after a fault: there is no list. */
+bool kind_list_open(const struct reading *r, const struct node *n, const struct node **ret_alone,
+                    const struct node *const **ret_items, size_t *ret_count);
+
+/* The text of an item; NULL after a fault. */
+const char *kind_list_text(const struct reading *r, const struct node *item);
 
 void kind_read_addresses(const struct reading *r, const struct node *n);
 void kind_read_networks(const struct reading *r, const struct node *n);

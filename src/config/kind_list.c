@@ -9,10 +9,8 @@
 #include "base/xalloc.h"
 #include "config/value.h"
 
-/* The items of a list; what stands alone is a list of one. False after a fault: there is no list.
- */
-static bool open_list(const struct reading *r, const struct node *n, const struct node **ret_alone,
-                      const struct node *const **ret_items, size_t *ret_count)
+bool kind_list_open(const struct reading *r, const struct node *n, const struct node **ret_alone,
+                    const struct node *const **ret_items, size_t *ret_count)
 {
         *ret_alone = n;
         if (n->kind == NODE_LIST) {
@@ -29,8 +27,7 @@ static bool open_list(const struct reading *r, const struct node *n, const struc
         return false;
 }
 
-/* The text of an item; NULL after a fault. */
-static const char *item_text(const struct reading *r, const struct node *item)
+const char *kind_list_text(const struct reading *r, const struct node *item)
 {
         if (item->kind == NODE_SCALAR && !node_is_null(item))
                 return item->text;
@@ -50,7 +47,7 @@ void kind_read_addresses(const struct reading *r, const struct node *n)
 {
         const struct node *alone, *const *items;
         size_t count, good = 0;
-        if (!open_list(r, n, &alone, &items, &count))
+        if (!kind_list_open(r, n, &alone, &items, &count))
                 return;
         if (count == 0) {
                 kind_fault(r, n, "expected at least one address, got an empty list");
@@ -59,7 +56,7 @@ void kind_read_addresses(const struct reading *r, const struct node *n)
         char **list = pool_alloc(r->pool, count + 1, sizeof *list);
         for (size_t i = 0; i < count; i++) {
                 struct sockaddr_storage ignored;
-                const char *text = item_text(r, items[i]);
+                const char *text = kind_list_text(r, items[i]);
                 if (!text)
                         continue;
                 if (value_address(span_of(text), &ignored) < 0) {
@@ -99,13 +96,13 @@ void kind_read_networks(const struct reading *r, const struct node *n)
 {
         const struct node *alone, *const *items;
         size_t count;
-        if (!open_list(r, n, &alone, &items, &count))
+        if (!kind_list_open(r, n, &alone, &items, &count))
                 return;
         struct cidr_set *set = setting_field(r->setting, r->config, r->policy);
         cidr_set_done(set);
         for (size_t i = 0; i < count; i++) {
                 struct cidr network;
-                const char *text = item_text(r, items[i]);
+                const char *text = kind_list_text(r, items[i]);
                 if (!text || cidr_set_add_named(set, span_of(text)) == 0)
                         continue;
                 if (cidr_parse(span_of(text), &network) < 0)
@@ -159,12 +156,12 @@ void kind_read_ports(const struct reading *r, const struct node *n)
 {
         const struct node *alone, *const *items;
         size_t count, good = 0;
-        if (!open_list(r, n, &alone, &items, &count))
+        if (!kind_list_open(r, n, &alone, &items, &count))
                 return;
         unsigned *list = pool_alloc(r->pool, count, sizeof *list);
         for (size_t i = 0; i < count; i++) {
                 unsigned port;
-                const char *text = item_text(r, items[i]);
+                const char *text = kind_list_text(r, items[i]);
                 if (!text)
                         continue;
                 if (value_count(span_of(text), &port) < 0 || port < 1 || port > 65535)
@@ -184,82 +181,6 @@ void kind_show_ports(const struct setting *s, const struct config *c, const stru
         putc('[', to);
         for (size_t i = 0; i < c->destinations.connect_port_count; i++)
                 fprintf(to, "%s%u", i ? ", " : "", c->destinations.connect_ports[i]);
-        putc(']', to);
-}
-
-/* --- scope --- */
-
-/* All parts that a version of weir knows or will know; scope_part_parse says which are read. */
-static const char *const scope_parts[] = {"host",     "domain",  "port",  "rule",
-                                          "endpoint", "session", "client"};
-#define SCOPE_PARTS (sizeof scope_parts / sizeof scope_parts[0])
-
-static bool is_later_part(const char *text)
-{
-        for (size_t i = 0; i < SCOPE_PARTS; i++)
-                if (strcmp(text, scope_parts[i]) == 0)
-                        return true;
-        return strncmp(text, "path:", 5) == 0 || strncmp(text, "header:", 7) == 0;
-}
-
-static void bad_part(const struct reading *r, const struct node *item)
-{
-        char known[128] = "", *end = known;
-        const char *names[SCOPE_PARTS];
-        struct scope_part ignored;
-        size_t count = 0;
-        if (is_later_part(item->text)) {
-                kind_fault(r, item, "%.64s is not available in this version", item->text);
-                return;
-        }
-        for (size_t i = 0; i < SCOPE_PARTS; i++)
-                if (scope_part_parse(span_of(scope_parts[i]), &ignored) == 0)
-                        names[count++] = scope_parts[i];
-        for (size_t i = 0; i < count; i++)
-                end += sprintf(end, "%s%s", i == 0 ? "" : i + 1 == count ? " or " : ", ", names[i]);
-        kind_fault_expected(r, item, known);
-}
-
-void kind_read_scope(const struct reading *r, const struct node *n)
-{
-        const struct node *alone, *const *items;
-        size_t count, good = 0;
-        if (!open_list(r, n, &alone, &items, &count))
-                return;
-        if (count == 0 || count > SCOPE_PARTS) {
-                kind_fault(r, n, "expected from 1 to %zu parts, got %zu", SCOPE_PARTS, count);
-                return;
-        }
-        struct scope_part *list = pool_alloc(r->pool, count, sizeof *list);
-        for (size_t i = 0; i < count; i++) {
-                const char *text = item_text(r, items[i]);
-                if (!text)
-                        continue;
-                for (size_t k = 0; k < i; k++)
-                        if (items[k]->text && strcmp(items[k]->text, text) == 0)
-                                kind_fault(r, items[i], "%.64s is listed twice", text);
-                if (scope_part_parse(span_of(text), &list[good]) < 0)
-                        bad_part(r, items[i]);
-                else
-                        good++;
-        }
-        r->policy->scope = list;
-        r->policy->scope_count = good;
-}
-
-void kind_show_scope(const struct setting *s, const struct config *c, const struct policy *p,
-                     FILE *to)
-{
-        (void)s;
-        (void)c;
-        putc('[', to);
-        for (size_t i = 0; i < p->scope_count; i++)
-                for (size_t k = 0; k < SCOPE_PARTS; k++) {
-                        struct scope_part part;
-                        if (scope_part_parse(span_of(scope_parts[k]), &part) == 0 &&
-                            part.kind == p->scope[i].kind)
-                                fprintf(to, "%s%s", i ? ", " : "", scope_parts[k]);
-                }
         putc(']', to);
 }
 
@@ -297,7 +218,7 @@ void kind_read_hosts(const struct reading *r, const struct node *n)
 {
         const struct node *alone, *const *items;
         size_t count, good = 0;
-        if (!open_list(r, n, &alone, &items, &count))
+        if (!kind_list_open(r, n, &alone, &items, &count))
                 return;
         if (count == 0) {
                 kind_fault(r, n, "expected at least one host, got an empty list");
@@ -305,7 +226,7 @@ void kind_read_hosts(const struct reading *r, const struct node *n)
         }
         const char **list = pool_alloc(r->pool, count + 1, sizeof *list);
         for (size_t i = 0; i < count; i++) {
-                const char *text = item_text(r, items[i]);
+                const char *text = kind_list_text(r, items[i]);
                 const char *host = text ? canonical_host(r->pool, span_of(text)) : NULL;
                 if (host)
                         list[good++] = host;
@@ -361,11 +282,11 @@ void kind_read_retry_on(const struct reading *r, const struct node *n)
         const struct node *alone, *const *items;
         size_t count;
         struct retry_policy on = {0};
-        if (!open_list(r, n, &alone, &items, &count))
+        if (!kind_list_open(r, n, &alone, &items, &count))
                 return;
         for (size_t i = 0; i < count; i++) {
                 unsigned status;
-                const char *text = item_text(r, items[i]);
+                const char *text = kind_list_text(r, items[i]);
                 if (!text || add_failure(&on, text))
                         continue;
                 if (value_count(span_of(text), &status) < 0 || status < 400 || status > 599)

@@ -8,11 +8,14 @@
 #include "base/xalloc.h"
 
 static const char *const part_names[] = {
-    [SCOPE_HOST] = "host",
-    [SCOPE_PORT] = "port",
-    [SCOPE_RULE] = "rule",
-    [SCOPE_CLIENT] = "client",
+    [SCOPE_HOST] = "host", [SCOPE_DOMAIN] = "domain", [SCOPE_PORT] = "port",
+    [SCOPE_RULE] = "rule", [SCOPE_CLIENT] = "client", [SCOPE_SESSION] = "session",
+    [SCOPE_PATH] = "path", [SCOPE_HEADER] = "header",
 };
+#define KINDS (sizeof part_names / sizeof part_names[0])
+
+/* Enough for a part's own name, the brackets and port of an authority, and what is between. */
+#define PART_OVERHEAD 32
 
 /* A text that grows within room measured beforehand. */
 struct builder {
@@ -58,18 +61,63 @@ static void put_authority(struct builder *b, const struct scope_subject *s)
         put_port(b, s->port);
 }
 
-static void put_part(struct builder *b, enum scope_part_kind kind, const struct scope_subject *s)
+static struct span path_group(struct span target, unsigned segments)
 {
-        if (kind == SCOPE_HOST) {
+        const char *query = target.len ? memchr(target.ptr, '?', target.len) : NULL;
+        size_t end = query ? (size_t)(query - target.ptr) : target.len, at = 0;
+        for (unsigned i = 0; i < segments && at < end; i++) {
+                const char *slash =
+                    end > at + 1 ? memchr(target.ptr + at + 1, '/', end - at - 1) : NULL;
+                at = slash ? (size_t)(slash - target.ptr) : end;
+        }
+        at = at < SCOPE_MAX_PATH_BYTES ? at : SCOPE_MAX_PATH_BYTES;
+        while (at > 1 && target.ptr[at - 1] == '/')
+                at--;
+        return (struct span){target.ptr, at};
+}
+
+/* What varies in a part; `digest` is that of a header field. */
+static struct span part_text(const struct scope_part *part, const struct scope_subject *s,
+                             struct span digest)
+{
+        switch (part->kind) {
+        case SCOPE_HOST:
+                return s->host;
+        case SCOPE_DOMAIN:
+                return s->domain;
+        case SCOPE_RULE:
+                return s->rule;
+        case SCOPE_CLIENT:
+                return s->client;
+        case SCOPE_SESSION:
+                return s->session;
+        case SCOPE_PATH:
+                return path_group(s->path, part->segments);
+        case SCOPE_HEADER:
+                return digest;
+        case SCOPE_PORT:
+                break;
+        }
+        return (struct span){NULL, 0};
+}
+
+static void put_part(struct builder *b, const struct scope_part *part,
+                     const struct scope_subject *s, struct span text)
+{
+        if (part->kind == SCOPE_HOST) {
                 put_authority(b, s);
                 return;
         }
-        put(b, part_names[kind]);
+        put(b, part_names[part->kind]);
+        if (part->kind == SCOPE_HEADER) {
+                put(b, ":");
+                put_escaped(b, part->name);
+        }
         put(b, "=");
-        if (kind == SCOPE_PORT)
+        if (part->kind == SCOPE_PORT)
                 put_port(b, s->port);
         else
-                put_escaped(b, kind == SCOPE_RULE ? s->rule : s->client);
+                put_escaped(b, text);
 }
 
 char *scope_key_new(const struct scope_part *parts, size_t count,
@@ -77,27 +125,81 @@ char *scope_key_new(const struct scope_part *parts, size_t count,
 {
         if (count == 0)
                 return xstrdup("*");
-        /* Each part may take the longest of the texts, escaped, and 32 for its name, brackets and
-         * port. */
-        size_t longest = subject->host.len;
-        longest = subject->rule.len > longest ? subject->rule.len : longest;
-        longest = subject->client.len > longest ? subject->client.len : longest;
-        struct builder b = {xmalloc(count * (3 * longest + 32) + 1), 0};
+        struct span texts[SCOPE_MAX_PARTS];
+        size_t room = 1, headers = 0;
+        for (size_t i = 0; i < count; i++) {
+                struct span digest = {NULL, 0};
+                if (parts[i].kind == SCOPE_HEADER)
+                        digest = subject->header_digests[headers++];
+                texts[i] = part_text(&parts[i], subject, digest);
+                room += 3 * (parts[i].name.len + texts[i].len) + PART_OVERHEAD;
+        }
+        struct builder b = {xmalloc(room), 0};
         for (size_t i = 0; i < count; i++) {
                 put(&b, i > 0 ? " " : "");
-                put_part(&b, parts[i].kind, subject);
+                put_part(&b, &parts[i], subject, texts[i]);
         }
         b.text[b.len] = '\0';
         return b.text;
 }
 
+static int parse_segments(struct span text, unsigned *ret)
+{
+        unsigned n = 0;
+        if (text.len == 0 || text.len > 2 || text.ptr[0] == '0')
+                return -EINVAL;
+        for (size_t i = 0; i < text.len; i++) {
+                if (text.ptr[i] < '0' || text.ptr[i] > '9')
+                        return -EINVAL;
+                n = 10 * n + (unsigned)(text.ptr[i] - '0');
+        }
+        if (n > SCOPE_MAX_SEGMENTS)
+                return -EINVAL;
+        *ret = n;
+        return 0;
+}
+
+/* A token (RFC 9110, 5.6.2). */
+static bool is_field_name(struct span name)
+{
+        static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                      "0123456789!#$%&'*+-.^_`|~";
+        for (size_t i = 0; i < name.len; i++)
+                if (!memchr(allowed, name.ptr[i], sizeof allowed - 1))
+                        return false;
+        return name.len > 0;
+}
+
 int scope_part_parse(struct span text, struct scope_part *ret_part)
 {
-        for (size_t i = 0; i < sizeof part_names / sizeof part_names[0]; i++) {
-                if (!span_equal(text, span_of(part_names[i])))
-                        continue;
-                ret_part->kind = (enum scope_part_kind)i;
-                return 0;
+        const char *colon = text.len ? memchr(text.ptr, ':', text.len) : NULL;
+        struct span word = colon ? (struct span){text.ptr, (size_t)(colon - text.ptr)} : text;
+        struct scope_part part = {0};
+        if (span_equal(text, span_of("endpoint")))
+                return -ENOTSUP;
+        size_t i = 0;
+        while (i < KINDS && !span_equal(word, span_of(part_names[i])))
+                i++;
+        if (i == KINDS)
+                return -EINVAL;
+        part.kind = (enum scope_part_kind)i;
+        bool takes_more = part.kind == SCOPE_PATH || part.kind == SCOPE_HEADER;
+        if (takes_more != (colon != NULL))
+                return -EINVAL;
+        if (takes_more)
+                part.name = (struct span){colon + 1, text.len - word.len - 1};
+        if (part.kind == SCOPE_HEADER && !is_field_name(part.name))
+                return -EINVAL;
+        if (part.kind == SCOPE_PATH) {
+                if (parse_segments(part.name, &part.segments) < 0)
+                        return -EINVAL;
+                part.name = (struct span){NULL, 0};
         }
-        return -EINVAL;
+        *ret_part = part;
+        return 0;
+}
+
+const char *scope_part_name(enum scope_part_kind kind)
+{
+        return part_names[kind];
 }

@@ -7,36 +7,65 @@
 #include "base/span.h"
 
 enum scope_part_kind {
-        SCOPE_HOST, /* the authority, host:port */
-        SCOPE_PORT, /* the port alone; of use beside a rule */
-        SCOPE_RULE, /* all requests of the rule together */
+        SCOPE_HOST,   /* the authority, host:port */
+        SCOPE_DOMAIN, /* the registrable domain: all hosts below it together */
+        SCOPE_PORT,   /* the port alone; of use beside a rule or a domain */
+        SCOPE_RULE,   /* all requests of the rule together */
         SCOPE_CLIENT,
+        SCOPE_SESSION,
+        SCOPE_PATH,   /* the first segments of the path */
+        SCOPE_HEADER, /* the value of a header field: an account, an API key */
 };
+
+/* Most of them for one policy; and what a path group is made of at most. */
+#define SCOPE_MAX_PARTS 8
+#define SCOPE_MAX_SEGMENTS 16
+#define SCOPE_MAX_PATH_BYTES 256
 
 struct scope_part {
         enum scope_part_kind kind;
+        unsigned segments; /* SCOPE_PATH: from 1 on */
+        struct span name;  /* SCOPE_HEADER: of the field; borrowed */
 };
 
 struct scope_subject {
         struct span host; /* lower-case, without brackets */
         unsigned port;
+        struct span domain; /* as found by the caller; the host where it has none */
         struct span rule;
         struct span client;
+        struct span session; /* empty: none */
+        struct span path;    /* as sent, from "/" on; a query after it is passed over */
+        /* For each part SCOPE_HEADER, in their order: what stands for the field's value. Never the
+         * value itself, which may be a secret. Empty: there is no such field. */
+        const struct span *header_digests;
 };
 
 /*
  * Composes the key. The host is written as it is, "example.com:80" or "[2001:db8::1]:80", so that
  * with the default parts the key is the authority; every other part has its name before it:
- * "rule=api client=192.0.2.1". Different subjects never share a key: space, "=", "%" and what is
- * not printable ASCII are written as %XX in names. No parts at all give "*", one scope for all.
+ * "rule=api client=192.0.2.1 path=/v1 header:authorization=5d41402abc4b2a76". A path group is the
+ * path's first segments, no more than SCOPE_MAX_PATH_BYTES of them, without a "/" at its end.
+ * Different subjects never share a key: space, "=", "%" and what is not printable ASCII are written
+ * as %XX. No parts at all give "*", one scope for all.
  *
  * The caller frees it.
  */
 char *scope_key_new(const struct scope_part *parts, size_t count,
                     const struct scope_subject *subject);
 
-/* Reads one part as written in the configuration ("host", "port", "rule", "client"); 0, or -EINVAL
- * with *ret_part untouched. */
+/*
+ * Reads one part as written in the configuration: "host", "domain", "port", "rule", "client",
+ * "session", "path:N", "header:NAME".
+ *
+ * text  borrowed: the name of a header field points into it
+ *
+ * 0; -ENOTSUP for "endpoint", which there is not as yet; -EINVAL otherwise. *ret_part is untouched
+ * then.
+ */
 int scope_part_parse(struct span text, struct scope_part *ret_part);
+
+/* "host", "path", "header" … */
+const char *scope_part_name(enum scope_part_kind kind);
 
 #endif

@@ -19,7 +19,8 @@ static usec_t deadline(const struct attempt *a)
                 return a->drain_until;
         if (a->state != ATTEMPT_RUNNING || a->paused || a->phase == ATTEMPT_CONNECTING)
                 return USEC_MAX;
-        return usec_add(a->progress, a->phase == ATTEMPT_WAITING ? a->first_byte : a->read);
+        usec_t at = usec_add(a->progress, a->phase == ATTEMPT_WAITING ? a->first_byte : a->read);
+        return a->head.done ? at : usec_min(at, a->head_until);
 }
 
 /* Sees to it that the clock runs out no later than the deadline. It may run out earlier, even when
@@ -345,6 +346,7 @@ struct attempt *upstream_start(struct upstream *u, const struct upstream_request
         a->allow = request->allow;
         a->first_byte = or_never(request->timeouts.first_byte);
         a->read = or_never(request->timeouts.read);
+        a->head_until = usec_add(a->started, or_never(request->timeouts.head));
         a->sends = 0;
         a->denied = a->paused = a->resume = false;
         a->drained = 0;

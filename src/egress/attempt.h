@@ -52,6 +52,7 @@ struct attempt {
         usec_t started;
         usec_t progress;         /* the last time that bytes moved */
         usec_t first_byte, read; /* USEC_MAX: none */
+        usec_t head_until;       /* the head is whole by then; USEC_MAX: at any time */
         usec_t drain_until;
 
         enum attempt_state state;

@@ -38,6 +38,7 @@ struct upstream_request {
                 usec_t connect;    /* name lookup and TLS included */
                 usec_t first_byte; /* since the last bytes of the request were handed over */
                 usec_t read;       /* between bytes of the answer; not while paused */
+                usec_t head;       /* since the start, until the head of the answer is whole */
         } timeouts;                /* 0: none; the total is the caller's */
 };
 

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "base/xalloc.h"
-#include "core/scope_key.h"
 #include "proxy/access_log.h"
 #include "proxy/client.h"
 #include "proxy/exchange_state.h"
+#include "proxy/request_scope.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
 
@@ -155,7 +155,10 @@ static void refuse_turn(struct exchange *ex, enum ticket_reply reply)
                 outcome = OUTCOME_TOO_LONG;
                 r.error = "destination_unavailable";
                 r.detail = "its turn would come too late";
-                r.text = "This request's turn would not come within queue.timeout.";
+                r.text = ex->message.steering.deadline != USEC_MAX
+                             ? "This request's turn would not come before its Weir-Deadline or "
+                               "within queue.timeout."
+                             : "This request's turn would not come within queue.timeout.";
                 break;
         }
         exchange_refuse(ex, outcome, &r);
@@ -174,8 +177,8 @@ enum ticket_reply exchange_ask(struct exchange *ex, usec_t wait, bool retry)
             .policy = &policy->lane,
             .arrived = ex->arrived,
             .not_before = wait ? not_before : 0,
-            .deadline = usec_min(usec_add(not_before, policy->queue_timeout),
-                                 usec_add(ex->arrived, policy->timeouts.total)),
+            .deadline = usec_min(usec_add(not_before, policy->queue_timeout), ex->deadline),
+            .priority = ex->message.steering.priority,
             .retry = retry,
         };
         ex->asked = now;
@@ -200,13 +203,17 @@ void exchange_turn(struct ticket *ticket, enum ticket_reply reply)
 
 static void ask_first_turn(struct exchange *ex)
 {
-        struct scope_subject subject = {
-            .host = span_of(ex->message.host),
+        ex->deadline = usec_add(
+            ex->arrived, usec_min(ex->policy->timeouts.total, ex->message.steering.deadline));
+        ex->scope = request_scope_key(&(struct request_scope){
+            .policy = ex->policy,
+            .host = ex->message.host,
             .port = ex->message.port,
-            .rule = span_of(ex->policy->name),
+            .target = span_of(ex->message.target),
+            .fields = &ex->message.fields,
             .client = span_of(ex->client->address),
-        };
-        ex->scope = scope_key_new(ex->policy->scope, ex->policy->scope_count, &subject);
+            .session = ex->message.steering.session,
+        });
         enum ticket_reply reply = exchange_ask(ex, 0, false);
         if (reply == TICKET_GRANTED)
                 exchange_send(ex);

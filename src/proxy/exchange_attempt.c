@@ -35,7 +35,7 @@ static const char *class_name(enum answer_class class)
 
 static usec_t time_left(const struct exchange *ex)
 {
-        return usec_sub(usec_add(ex->arrived, ex->policy->timeouts.total), clock_now());
+        return usec_sub(ex->deadline, clock_now());
 }
 
 static void finish_attempt(struct exchange *ex)
@@ -53,6 +53,8 @@ static void finish_attempt(struct exchange *ex)
 static bool try_again(struct exchange *ex, struct retry_case *c)
 {
         usec_t wait = 0;
+        if (ex->message.steering.no_retry)
+                return false;
         c->policy = &ex->policy->retry;
         c->method = ex->message.method;
         c->attempts = ex->attempts;
@@ -188,6 +190,15 @@ static void on_end(void *arg, const struct upstream_end *end)
 
 /* ---- its beginning ---- */
 
+/* May libcurl send it again by itself, when a connection turns out to be dead? */
+static bool may_go_twice(const struct exchange *ex)
+{
+        if (ex->message.steering.no_retry)
+                return false;
+        return ex->policy->retry.methods == RETRY_ALL_METHODS ||
+               (ex->req->type != EVHTTP_REQ_POST && ex->req->type != EVHTTP_REQ_PATCH);
+}
+
 void exchange_send(struct exchange *ex)
 {
         static const struct upstream_handlers handlers = {on_head, on_body, on_end};
@@ -201,12 +212,13 @@ void exchange_send(struct exchange *ex)
             .target = span_of(ex->message.target),
             .fields = &ex->message.fields,
             .body = evbuffer_get_length(body) ? body : NULL,
-            .replayable = policy->retry.methods == RETRY_ALL_METHODS ||
-                          (ex->req->type != EVHTTP_REQ_POST && ex->req->type != EVHTTP_REQ_PATCH),
+            .replayable = may_go_twice(ex),
             .deny = &ex->config->destinations.deny,
             .allow = &ex->config->destinations.allow,
-            .timeouts = {usec_min(policy->timeouts.connect, left),
-                         usec_min(policy->timeouts.first_byte, left), policy->timeouts.read},
+            .timeouts = {.connect = usec_min(policy->timeouts.connect, left),
+                         .first_byte = policy->timeouts.first_byte,
+                         .read = policy->timeouts.read,
+                         .head = left},
         };
         exchange_move(ex, EXCHANGE_SENDING);
         ex->attempts++;

@@ -37,7 +37,8 @@ struct exchange {
         bool paused; /* the attempt waits for the client to read */
 
         usec_t arrived, arrived_real;
-        usec_t asked; /* when it began to wait for its present turn */
+        usec_t deadline; /* no head of an answer later than this is of use */
+        usec_t asked;    /* when it began to wait for its present turn */
         usec_t queued;
         unsigned attempts;
         struct upstream_end last; /* times and address of the last attempt */

@@ -8,6 +8,7 @@
 #include <sys/queue.h>
 
 #include "base/xalloc.h"
+#include "proxy/target.h"
 
 /* RFC 9110, 7.6.1 and the obsolete Proxy-Connection and Keep-Alive. Trailer goes with the trailers,
  * which are not forwarded (6.5.1); Expect was answered by evhttp, which has read the body already.
@@ -147,62 +148,6 @@ static bool check_fields(struct evhttp_request *req, size_t max_header, struct m
         return true;
 }
 
-static bool parse_port(struct span text, unsigned *ret)
-{
-        unsigned port = 0;
-        if (text.len == 0 || text.len > 5)
-                return false;
-        for (size_t i = 0; i < text.len; i++) {
-                if (!isdigit((unsigned char)text.ptr[i]))
-                        return false;
-                port = 10 * port + (unsigned)(text.ptr[i] - '0');
-        }
-        if (port == 0 || port > 65535)
-                return false;
-        *ret = port;
-        return true;
-}
-
-/* Splits "host", "host:port", "[v6]:port" (RFC 3986, 3.2). */
-static bool parse_authority(struct message *m, struct span authority, struct message_fault *ret)
-{
-        struct span host = authority;
-        m->port = 80;
-        if (memchr(authority.ptr, '@', authority.len))
-                return bad_request(ret, "A user name in the target is not allowed.");
-        const char *colon;
-        if (authority.len && authority.ptr[0] == '[') {
-                const char *end = memchr(authority.ptr, ']', authority.len);
-                if (!end)
-                        return bad_request(ret, "The host in the target is malformed.");
-                host = (struct span){authority.ptr + 1, (size_t)(end - authority.ptr) - 1};
-                if (strspn(host.ptr, "0123456789abcdefABCDEF:.") < host.len)
-                        return bad_request(ret, "The host in the target is malformed.");
-                colon = end + 1 < authority.ptr + authority.len ? end + 1 : NULL;
-                if (colon && *colon != ':')
-                        return bad_request(ret, "The host in the target is malformed.");
-        } else {
-                colon = memchr(authority.ptr, ':', authority.len);
-                if (colon)
-                        host.len = (size_t)(colon - authority.ptr);
-                for (size_t i = 0; i < host.len; i++)
-                        if (!isalnum((unsigned char)host.ptr[i]) && !strchr("-._~", host.ptr[i]))
-                                return bad_request(ret, "The host in the target is malformed.");
-        }
-        if (host.len == 0 || host.len > 255)
-                return bad_request(ret, "The target names no host.");
-        if (colon && colon + 1 < authority.ptr + authority.len) {
-                struct span port = {colon + 1, (size_t)(authority.ptr + authority.len - colon) - 1};
-                if (!parse_port(port, &m->port))
-                        return bad_request(ret,
-                                           "The port in the target is not one from 1 to 65535.");
-        }
-        m->host = xspandup(host);
-        for (char *p = m->host; *p; p++)
-                *p = (char)tolower((unsigned char)*p);
-        return true;
-}
-
 static bool parse_target(struct message *m, struct evhttp_request *req, struct message_fault *ret)
 {
         const char *uri = evhttp_request_get_uri(req);
@@ -214,25 +159,22 @@ static bool parse_target(struct message *m, struct evhttp_request *req, struct m
                     "This is a forward proxy: it wants a whole URL, as clients send it when "
                     "HTTP_PROXY is set.",
                     false);
-        const char *colon = strstr(uri, "://");
-        if (!colon)
-                return bad_request(ret, "The target is not a URL.");
-        m->scheme = (struct span){uri, (size_t)(colon - uri)};
+        struct target t;
+        const char *text = target_read(&t, uri);
+        m->host = t.host;
+        m->target = t.path;
+        if (text)
+                return bad_request(ret, text);
+        m->scheme = t.scheme;
+        m->authority = t.authority;
+        m->port = t.port ? t.port : 80;
         if (span_equal_nocase(m->scheme, span_of("https")))
                 return fault(ret, 501, "http_request_error",
                              "https targets are not available in this version.", false);
         if (!span_equal_nocase(m->scheme, span_of("http")))
                 return bad_request(ret, "Only http targets can be fetched.");
-        const char *start = colon + 3;
-        size_t n = strcspn(start, "/?#");
-        m->authority = (struct span){start, n};
-        if (!parse_authority(m, m->authority, ret))
-                return false;
-        /* A fragment is never sent (RFC 9112, 3.2); a query without a path belongs to "/". */
-        const char *rest = start + n;
-        size_t rest_len = strcspn(rest, "#");
-        m->target = xasprintf("%s%.*s", *rest == '/' ? "" : "/", (int)rest_len, rest);
-        if (req->type == EVHTTP_REQ_OPTIONS && rest_len == 0) {
+        const char *after = m->authority.ptr + m->authority.len;
+        if (req->type == EVHTTP_REQ_OPTIONS && (*after == '\0' || *after == '#')) {
                 free(m->target); /* RFC 9112, 3.2.4 */
                 m->target = xstrdup("*");
         }
@@ -285,6 +227,12 @@ static bool copy_fields(struct message *m, struct evhttp_request *req, const cha
         TAILQ_FOREACH(kv, headers, next)
         {
                 struct span name = span_of(kv->key), value = span_of(kv->value);
+                const char *text;
+                if (steering_take(&m->steering, name, value, &text)) {
+                        if (text)
+                                return bad_request(ret, text);
+                        continue;
+                }
                 if (is_hop_by_hop(name) || span_equal_nocase(name, span_of("Expect")))
                         continue;
                 if (listed && !is_essential(name) && connection_names(headers, name))
@@ -313,6 +261,7 @@ bool message_read(struct message *ret, struct evhttp_request *req, size_t max_he
                   const char *via, struct message_fault *ret_fault)
 {
         *ret = (struct message){0};
+        steering_init(&ret->steering);
         /* evhttp reads any 1.x; to the client weir is at most 1.1. */
         if (req->major != 1)
                 return fault(ret_fault, 505, "http_request_error",

@@ -9,6 +9,7 @@
 
 #include "base/fields.h"
 #include "base/span.h"
+#include "proxy/steering.h"
 
 /* A request that may be forwarded. The spans point into `text` or into the evhttp request. */
 struct message {
@@ -19,8 +20,9 @@ struct message {
         struct span authority; /* as the client spelled it: for Host */
         char *target;          /* path and query exactly as sent, "/" where there is none; owned */
         struct fields fields;  /* what goes upstream */
-        bool chunked;          /* the body came in chunks; it goes on with a Content-Length */
-        bool wants_close;      /* the client asked for the connection to be closed */
+        struct steering steering;
+        bool chunked;     /* the body came in chunks; it goes on with a Content-Length */
+        bool wants_close; /* the client asked for the connection to be closed */
 };
 
 /* Why a request is not forwarded. */
@@ -33,7 +35,8 @@ struct message_fault {
 
 /*
  * Checks `req` by RFC 9112 more strictly than evhttp does, and fills *ret. Hop-by-hop fields and
- * those that Connection names are left out, Host is made to match the target, Via is added.
+ * those that Connection names are left out, so are weir's own, which are read into `steering`; Host
+ * is made to match the target, Via is added.
  *
  * max_header  bytes of all names and values
  * via         our own entry for Via; where the request carries it already it came round in a loop

@@ -143,7 +143,7 @@ static const char all[] =
     "  series: \"a\\nb\"\n"
     "annotate: false\n"
     "defaults:\n"
-    "  scope: [client, rule, port]\n"
+    "  scope: [client, \"path:2\", session, port, \"header:X-Api-Key\", rule, domain]\n"
     "  limit: {algorithm: aimd, start: 7, floor: 2, ceiling: 9, max_rate: 5000/h, min_delay: 5ms,\n"
     "    max_hold: 24h, aimd: {increase: 0.25, per: round_trip, decrease: 0.75}}\n"
     "  breaker: {trip: 100, cooldown: 0, when_open: refuse}\n"
@@ -178,9 +178,12 @@ static void reads_every_kind(void **state)
         assert_string_equal(c->log.series, "a\nb");
         assert_false(c->annotate);
         const struct policy *p = &c->defaults;
-        assert_int_equal(p->scope_count, 3);
+        assert_int_equal(p->scope_count, 7);
         assert_int_equal(p->scope[0].kind, SCOPE_CLIENT);
-        assert_int_equal(p->scope[1].kind, SCOPE_RULE);
+        assert_int_equal(p->scope[1].kind, SCOPE_PATH);
+        assert_int_equal(p->scope[1].segments, 2);
+        assert_int_equal(p->scope[4].kind, SCOPE_HEADER);
+        assert_true(span_equal(p->scope[4].name, span_of("x-api-key")));
         assert_int_equal(p->lane.limit.algorithm, LIMITER_AIMD);
         assert_true(p->lane.limit.max_rate == 5000.0 / 3600);
         assert_int_equal(p->lane.limit.aimd.per, AIMD_PER_ROUND_TRIP);
@@ -204,7 +207,7 @@ static void reads_every_kind(void **state)
         assert_int_equal(r->retry.on.status_count, 0);
         assert_false(r->retry.on.reset);
         assert_int_equal(r->retry.attempts, 1);
-        assert_int_equal(r->scope_count, 3);
+        assert_int_equal(r->scope_count, 7);
         assert_string_equal(c->rules[1].name, "*");
         assert_false(c->rules[1].lane.refuse_when_open);
         assert_int_equal(c->rules[1].scope_count, 1);

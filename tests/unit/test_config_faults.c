@@ -4,6 +4,10 @@
 
 #include "tests/unit/config_text.h"
 
+#define SCOPE "host, domain, port, rule, client, session, path:N or header:NAME"
+#define SEGMENTS "path:N with a number of segments from 1 to 16, as in path:2"
+#define FIELD "header:NAME with the name of a field, as in header:authorization"
+
 static const struct {
         const char *text, *faults;
 } cases[] = {
@@ -81,12 +85,29 @@ static const struct {
      "f:1:32: destinations.connect_ports: expected a port from 1 to 65535, got \"0\"\n"
      "f:1:40: destinations.connect_ports: expected a port from 1 to 65535, got "
      "\"65536\"\n"},
-    {"defaults: {scope: [host, nothing, host, \"header:x\", session]}\n",
-     "f:1:26: defaults.scope: expected host, port, rule or client, got \"nothing\"\n"
+    {"defaults: {scope: [host, nothing, host, endpoint, [x]]}\n",
+     "f:1:26: defaults.scope: expected " SCOPE ", got \"nothing\"\n"
      "f:1:35: defaults.scope: host is listed twice\n"
-     "f:1:41: defaults.scope: header:x is not available in this version\n"
-     "f:1:53: defaults.scope: session is not available in this version\n"},
-    {"defaults: {scope: []}\n", "f:1:19: defaults.scope: expected from 1 to 7 parts, got 0\n"},
+     "f:1:41: defaults.scope: endpoint is not available in this version\n"
+     "f:1:51: defaults.scope: expected " SCOPE ", got a list\n"},
+    {"defaults: {scope: [\"path:0\", path, \"path:2\", \"path:3\", \"path:2\"]}\n",
+     "f:1:20: defaults.scope: expected " SEGMENTS ", got \"path:0\"\n"
+     "f:1:30: defaults.scope: expected " SEGMENTS ", got \"path\"\n"
+     "f:1:56: defaults.scope: path:2 is listed twice\n"},
+    {"defaults: {scope: [\"header:\", header, \"header:a b\", \"header:A\", "
+     "\"header:a\"]}\n",
+     "f:1:20: defaults.scope: expected " FIELD ", got \"header:\"\n"
+     "f:1:31: defaults.scope: expected " FIELD ", got \"header\"\n"
+     "f:1:39: defaults.scope: expected " FIELD ", got \"header:a b\"\n"
+     "f:1:65: defaults.scope: header:a is listed twice\n"},
+    {"defaults: {scope: [header: authorization, {path: 2}, {path: 2, host: x}]}\n",
+     "f:1:20: defaults.scope: there is no space in header:authorization\n"
+     "f:1:43: defaults.scope: there is no space in path:2\n"
+     "f:1:54: defaults.scope: expected " SCOPE ", got keys\n"},
+    {"defaults: {scope: [\"header:Proxy-Authorization\", \"header:Weir-Session\"]}\n",
+     "f:1:20: defaults.scope: proxy-authorization is never sent to the host\n"
+     "f:1:50: defaults.scope: weir-session is never sent to the host\n"},
+    {"defaults: {scope: []}\n", "f:1:19: defaults.scope: expected from 1 to 8 parts, got 0\n"},
     {"defaults: {retry: {on: [399, 600, 429.0, conect, 429]}}\n",
      "f:1:25: defaults.retry.on: expected a status from 400 to 599, connect, timeout or "
      "reset, got \"399\"\n"

@@ -96,6 +96,47 @@ static void on_release(evutil_socket_t fd, short what, void *arg)
         raw_origin_release(arg);
 }
 
+/* Whatever the other timeouts allow, and however far the head has come; but not for its body. */
+static void test_head_timeout(void **state)
+{
+        static const struct {
+                const char *answer;
+                enum upstream_error error;
+        } cases[] = {
+            {"", UPSTREAM_HTTP_RESPONSE_TIMEOUT},
+            {"HTTP/1.1 103 Early Hints\r\n\r\n", UPSTREAM_CONNECTION_READ_TIMEOUT},
+            {"HTTP/1.1 200 OK\r\nA: b\r\n", UPSTREAM_CONNECTION_READ_TIMEOUT},
+        };
+
+        (void)state;
+        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+                struct raw_step steps[] = {{.what = RAW_ACCEPT},
+                                           {.what = RAW_READ},
+                                           {.what = RAW_SEND, .text = cases[i].answer},
+                                           {.what = RAW_AWAIT_CLOSE}};
+                struct seen s = {0};
+                raw_origin_start(&origin, steps, COUNT_OF(steps));
+                struct upstream_request r = request("GET", "/", "Host: h");
+                r.timeouts.head = soon;
+                run(&s, &r);
+                assert_int_equal(s.end.error, cases[i].error);
+                assert_int_equal(upstream_error_status(s.end.error), 504);
+                assert_in_range(s.end.total, soon, 20 * soon);
+                raw_origin_stop(&origin);
+        }
+        struct timeval later = {0, 200000};
+        struct seen s = {0};
+        ORIGIN({.what = RAW_ACCEPT}, {.what = RAW_READ}, {.what = RAW_SEND, .text = CHUNKED},
+               {.what = RAW_HOLD}, {.what = RAW_SEND, .text = "5\r\nhello\r\n0\r\n\r\n"});
+        struct upstream_request r = request("GET", "/", "Host: h");
+        r.timeouts.head = soon;
+        event_base_once(base, -1, EV_TIMEOUT, on_release, &origin, &later);
+        run(&s, &r);
+        assert_int_equal(s.end.error, UPSTREAM_OK);
+        assert_in_range(s.end.total, soon + 1, 50 * soon);
+        raw_origin_stop(&origin);
+}
+
 /* The clock of a handle is not moved for each request: it must not cut short the next one. */
 static void test_clock_of_former_request(void **state)
 {
@@ -244,6 +285,7 @@ int main(void)
             CASE(connect_failures),
             CASE(reset),
             CASE(answer_timeouts),
+            CASE(head_timeout),
             CASE(clock_of_former_request),
             CASE(connect_timeout),
             CASE(slow_name),
