@@ -36,6 +36,10 @@ struct config {
                 enum log_format format;
                 char *file, *access, *series; /* "" off, "-" stderr or stdout */
         } log;
+        struct {
+                char *dir; /* "": the service's or the user's */
+                usec_t save_every;
+        } state;
         bool annotate;
         struct policy defaults;
         struct policy *rules;
