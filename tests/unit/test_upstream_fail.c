@@ -210,6 +210,25 @@ static void test_slow_name(void **state)
         TURN_WHILE(open_files() > files); /* the threads have gone */
 }
 
+static void test_tls_failures(void **state)
+{
+        struct seen s = {0}, t = {0};
+
+        (void)state;
+        ORIGIN({.what = RAW_ACCEPT}, {.what = RAW_SEND, .text = "HTTP/1.1 400 Bad Request\r\n\r\n"},
+               {.what = RAW_AWAIT_CLOSE}, {.what = RAW_ACCEPT}, {.what = RAW_CLOSE},
+               {.what = RAW_AWAIT_CLOSE});
+        struct upstream_request r = request("GET", "/", "Host: h");
+        r.tls = true;
+        run(&s, &r);
+        assert_int_equal(s.end.error, UPSTREAM_TLS_PROTOCOL_ERROR);
+        assert_int_equal(upstream_error_failure(s.end.error), RETRY_FAILURE_FINAL);
+        run(&t, &r);
+        assert_int_equal(t.end.error, UPSTREAM_CONNECTION_TERMINATED);
+        assert_int_equal(upstream_error_failure(t.end.error), RETRY_FAILURE_RESET);
+        raw_origin_stop(&origin);
+}
+
 /* --- the address guard --- */
 
 static void deny_network(const char *text)
@@ -289,6 +308,7 @@ int main(void)
             CASE(clock_of_former_request),
             CASE(connect_timeout),
             CASE(slow_name),
+            CASE(tls_failures),
             CASE(guard),
             CASE(guard_reused),
         };
