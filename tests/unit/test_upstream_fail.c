@@ -163,7 +163,7 @@ static void test_connect_timeout(void **state)
         struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         socklen_t len = sizeof sa;
         int listener = socket(AF_INET, SOCK_STREAM, 0), fillers[4];
-        struct seen s = {0};
+        struct seen s = {0}, t = {0};
 
         (void)state;
         assert_int_equal(bind(listener, (struct sockaddr *)&sa, sizeof sa), 0);
@@ -180,6 +180,11 @@ static void test_connect_timeout(void **state)
         run(&s, &r);
         assert_int_equal(s.end.error, UPSTREAM_CONNECTION_TIMEOUT);
         assert_int_equal(upstream_error_failure(s.end.error), RETRY_FAILURE_CONNECT);
+        r.timeouts.connect = 0;
+        r.timeouts.head = soon;
+        run(&t, &r);
+        assert_int_equal(t.end.error, UPSTREAM_CONNECTION_TIMEOUT);
+        assert_in_range(t.end.total, soon, 20 * soon);
         for (size_t i = 0; i < COUNT_OF(fillers); i++)
                 close(fillers[i]);
         close(listener);
