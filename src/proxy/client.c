@@ -9,6 +9,7 @@
 
 #include "base/xalloc.h"
 #include "proxy/exchange.h"
+#include "proxy/reply.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
 
@@ -32,6 +33,7 @@ static void client_free(struct client *c)
                 event_del(&c->head_timer);
         }
         list_remove(&c->link);
+        head_clear(&c->head);
         atomic_fetch_sub(&w->shared->clients, 1);
         free(c);
         worker_check_drained(w);
@@ -63,78 +65,90 @@ static void on_peer_closed(evutil_socket_t fd, short what, void *arg)
                 event_del(&c->closed); /* evhttp reads the end of file itself */
 }
 
-/* Sends a refusal past evhttp, which cannot reply before it has a whole request. */
-static void refuse_raw(struct client *c, const char *status, const char *text)
+/*
+ * Refuses past evhttp, which would answer with a page of its own, or not at all before it has a
+ * whole request. What the peer still sends is dropped, for a while, so that it gets to read the
+ * answer.
+ */
+static void refuse(struct client *c, const struct message_fault *f)
 {
-        char *reply = xasprintf("HTTP/1.1 %s\r\nConnection: close\r\nProxy-Status: weir; "
-                                "error=http_request_error\r\nContent-Type: text/plain\r\n"
-                                "Content-Length: %zu\r\n\r\n%s\n",
-                                status, strlen(text) + 1, text);
+        static const struct timeval linger = {1, 0};
+        struct evbuffer *input = bufferevent_get_input(c->bev);
         evutil_socket_t fd = bufferevent_getfd(c->bev);
+        char *reply = reply_text(f);
         ssize_t ignored = send(fd, reply, strlen(reply), MSG_NOSIGNAL | MSG_DONTWAIT);
         (void)ignored;
-        shutdown(fd, SHUT_WR);
-        c->phase = CLIENT_REFUSED;
         free(reply);
+        shutdown(fd, SHUT_WR);
+        log_debug("refused %s: %d, %s", c->address, f->status, f->text);
+        c->phase = CLIENT_REFUSED;
+        head_clear(&c->head);
+        evbuffer_drain(input, evbuffer_get_length(input));
+        event_add(&c->head_timer, &linger);
 }
 
 /* evhttp's timeouts are idle timeouts: a head that drips in byte by byte would keep its connection
- * for ever. The first expiry refuses, the second ends the wait for the peer to close. */
+ * for ever. */
 static void on_head_timeout(evutil_socket_t fd, short what, void *arg)
 {
         (void)fd, (void)what;
         struct client *c = arg;
-        if (c->phase == CLIENT_HEAD) {
-                struct timeval linger = {1, 0};
-                refuse_raw(c, "408 Request Timeout", "The request head took too long.");
-                event_add(&c->head_timer, &linger);
-        } else if (c->phase == CLIENT_REFUSED) {
+        if (c->phase == CLIENT_HEAD)
+                refuse(c, &(struct message_fault){408, "http_request_error",
+                                                  "The request head took too long.", true});
+        else if (c->phase == CLIENT_REFUSED)
                 client_drop(c);
-        }
 }
 
-/* Looks for the empty line that ends a head in the newest n bytes. */
-static bool head_ends(struct client *c, struct evbuffer *input, size_t n)
+/* Feeds the newest n bytes to the head; true when it is complete. */
+static bool feed_head(struct client *c, struct evbuffer *input, size_t n)
 {
         struct evbuffer_ptr at;
-        struct evbuffer_iovec parts[8];
-        size_t total = evbuffer_get_length(input);
-        if (n > total || evbuffer_ptr_set(input, &at, total - n, EVBUFFER_PTR_SET) < 0)
+        struct evbuffer_iovec parts[16];
+        bool ended = false;
+        if (evbuffer_ptr_set(input, &at, evbuffer_get_length(input) - n, EVBUFFER_PTR_SET) < 0)
                 return false;
-        int count = evbuffer_peek(input, (ev_ssize_t)n, &at, parts, 8);
-        for (int i = 0; i < count && i < 8; i++) {
-                const char *p = parts[i].iov_base;
-                for (size_t k = 0; k < parts[i].iov_len; k++) {
-                        if (p[k] == '\n') {
-                                if (c->line_empty)
-                                        return true;
-                                c->line_empty = true;
-                        } else if (p[k] != '\r') {
-                                c->line_empty = false;
-                        }
-                }
-        }
-        return false;
+        int count = evbuffer_peek(input, (ev_ssize_t)n, &at, parts, 16);
+        for (int i = 0; i < count && i < 16 && !ended; i++)
+                ended = head_feed(&c->head, parts[i].iov_base, parts[i].iov_len);
+        return ended;
 }
 
+/* RFC 9112, 2.2: empty lines before a request are passed over. */
+static size_t skip_empty_lines(struct evbuffer *input)
+{
+        char c[2] = {0};
+        while (evbuffer_copyout(input, c, 2) > 0 &&
+               (c[0] == '\n' || (c[0] == '\r' && c[1] == '\n')))
+                evbuffer_drain(input, c[0] == '\n' ? 1 : 2);
+        return evbuffer_get_length(input);
+}
+
+/* The first bytes of a request, or more of it. The head is checked here, before evhttp parses it.
+ */
 static void watch_head(struct client *c, struct evbuffer *input, size_t n)
 {
         const struct config *config = c->worker->config;
+        struct message_fault fault;
         bool began = c->phase == CLIENT_IDLE;
         if (began) {
+                n = skip_empty_lines(input);
+                if (n == 0)
+                        return;
                 c->phase = CLIENT_HEAD;
-                c->head_bytes = 0;
-                c->line_empty = false;
         }
-        c->head_bytes += n;
-        if (head_ends(c, input, n)) {
+        bool ended = feed_head(c, input, n);
+        struct span text = {c->head.text, c->head.len};
+        if (text.len > config->clients.max_header) {
+                refuse(c, &(struct message_fault){
+                              431, "http_request_error",
+                              "The head is larger than clients.max_header allows.", true});
+        } else if (ended && !head_check(text, config->clients.max_body, &fault)) {
+                refuse(c, &fault);
+        } else if (ended) {
                 c->phase = CLIENT_BODY;
+                head_clear(&c->head);
                 event_del(&c->head_timer);
-        } else if (c->head_bytes > config->clients.max_header) {
-                struct timeval linger = {1, 0};
-                refuse_raw(c, "431 Request Header Fields Too Large",
-                           "The header fields are larger than clients.max_header allows.");
-                event_add(&c->head_timer, &linger);
         } else if (began) {
                 struct timeval tv = timeval_of(config->clients.header_timeout);
                 event_add(&c->head_timer, &tv);
@@ -144,8 +158,12 @@ static void watch_head(struct client *c, struct evbuffer *input, size_t n)
 static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info, void *arg)
 {
         struct client *c = arg;
-        if (info->n_added && (c->phase == CLIENT_IDLE || c->phase == CLIENT_HEAD))
+        if (info->n_added == 0)
+                return;
+        if (c->phase == CLIENT_IDLE || c->phase == CLIENT_HEAD)
                 watch_head(c, input, info->n_added);
+        else if (c->phase == CLIENT_REFUSED)
+                evbuffer_drain(input, evbuffer_get_length(input));
 }
 
 static void describe_peer(struct client *c)
@@ -195,12 +213,11 @@ static void adopt(evutil_socket_t fd, short what, void *arg)
          * One whole request must fit, since evhttp waits for all of a body before it takes it. */
         bufferevent_setwatermark(c->bev, EV_READ, 0,
                                  w->config->clients.max_body + 2 * w->config->clients.max_header);
-        if (atomic_load(&w->shared->clients) > w->config->clients.max_connections) {
-                refuse_raw(c, "503 Service Unavailable",
-                           "There are as many connections as clients.max_connections allows.");
-                struct timeval linger = {1, 0};
-                event_add(&c->head_timer, &linger);
-        }
+        if (atomic_load(&w->shared->clients) > w->config->clients.max_connections)
+                refuse(c, &(struct message_fault){
+                              503, "connection_limit_reached",
+                              "There are as many connections as clients.max_connections allows.",
+                              true});
 }
 
 struct bufferevent *client_accept(struct event_base *base, void *worker)

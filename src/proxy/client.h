@@ -11,6 +11,7 @@
 #include <uthash.h>
 
 #include "base/list.h"
+#include "proxy/head.h"
 #include "proxy/worker.h"
 
 struct exchange;
@@ -32,8 +33,7 @@ struct client {
         struct event closed;             /* the peer has closed its side */
         struct event head_timer;
         enum client_phase phase;
-        size_t head_bytes;
-        bool line_empty; /* the head's last byte but CR ended a line */
+        struct head head; /* what has arrived of it, in phase HEAD */
         struct exchange *exchange;
         struct sockaddr_storage peer;
         char address[INET6_ADDRSTRLEN]; /* text; "unix" for a local socket */

@@ -226,7 +226,7 @@ static void ask_first_turn(struct exchange *ex)
 static bool may_use(const struct exchange *ex)
 {
         const struct sockaddr *peer = (const struct sockaddr *)&ex->client->peer;
-        return peer->sa_family == AF_UNIX || cidr_set_contains(&ex->config->clients.allow, peer);
+        return peer->sa_family == AF_UNIX || cidr_set_contains_peer(&ex->config->clients.allow, peer);
 }
 
 static struct exchange *exchange_new(struct worker *w, struct client *c, struct evhttp_request *req)
@@ -250,16 +250,11 @@ void exchange_receive(struct evhttp_request *req, void *worker)
 {
         struct worker *w = worker;
         struct client *c = client_find(w, evhttp_request_get_connection(req));
-        if (c->phase == CLIENT_REFUSED) {
-                client_drop(c);
-                return;
-        }
         /* Else evhttp keeps the connection only where the obsolete Proxy-Connection asks for it. */
         req->flags &= ~EVHTTP_PROXY_REQUEST;
         struct exchange *ex = exchange_new(w, c, req);
         struct message_fault fault;
-        bool good =
-            message_read(&ex->message, req, ex->config->clients.max_header, w->shared->via, &fault);
+        bool good = message_read(&ex->message, req, w->shared->via, &fault);
         if (!may_use(ex)) {
                 exchange_refuse(ex, OUTCOME_DENIED,
                                 &(struct reply_refusal){

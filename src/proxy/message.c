@@ -55,110 +55,25 @@ static bool connection_names(const struct evkeyvalq *headers, struct span name)
         return false;
 }
 
-static bool is_token(const char *s)
+static bool fault(struct message_fault *ret, int status, const char *error, const char *text)
 {
-        if (!*s)
-                return false;
-        for (; *s; s++)
-                if (!isalnum((unsigned char)*s) && !strchr("!#$%&'*+-.^_`|~", *s))
-                        return false;
-        return true;
-}
-
-static bool has_control(const char *s, bool space_too)
-{
-        for (; *s; s++) {
-                unsigned char c = (unsigned char)*s;
-                if ((c < 0x20 && c != '\t') || c == 0x7f || (space_too && (c == ' ' || c == '\t')))
-                        return true;
-        }
+        *ret = (struct message_fault){status, error, text, false};
         return false;
-}
-
-static bool fault(struct message_fault *ret, int status, const char *error, const char *text,
-                  bool close)
-{
-        *ret = (struct message_fault){status, error, text, close};
-        return false;
-}
-
-static bool bad_framing(struct message_fault *ret, const char *text)
-{
-        return fault(ret, 400, "http_request_error", text, true);
 }
 
 static bool bad_request(struct message_fault *ret, const char *text)
 {
-        return fault(ret, 400, "http_request_error", text, false);
-}
-
-/* Everything that decides where the body ends; what is wrong here could smuggle a second request.
- */
-static bool check_framing(struct evhttp_request *req, struct message_fault *ret)
-{
-        const char *length = NULL, *coding = NULL;
-        const struct evkeyval *kv;
-        TAILQ_FOREACH(kv, req->input_headers, next)
-        {
-                if (strcasecmp(kv->key, "Content-Length") == 0) {
-                        size_t n = strspn(kv->value, "0123456789");
-                        if (n == 0 || kv->value[n])
-                                return bad_framing(ret, "Content-Length is not a number.");
-                        if (length)
-                                return bad_framing(ret, "There is more than one Content-Length.");
-                        length = kv->value;
-                } else if (strcasecmp(kv->key, "Transfer-Encoding") == 0) {
-                        if (coding || strcasecmp(kv->value, "chunked") != 0)
-                                return bad_framing(
-                                    ret, "Transfer-Encoding may only be chunked, and only once.");
-                        coding = kv->value;
-                }
-        }
-        if (length && coding)
-                return bad_framing(ret, "Content-Length and Transfer-Encoding exclude each other.");
-        if (coding && req->minor == 0)
-                return bad_framing(ret, "HTTP/1.0 has no Transfer-Encoding.");
-        /* evhttp reads no body for these, so its bytes would be taken for the next request. */
-        bool has_body = coding || (length && strspn(length, "0") != strlen(length));
-        if (has_body && (req->type == EVHTTP_REQ_HEAD || req->type == EVHTTP_REQ_TRACE))
-                return bad_framing(ret, "HEAD and TRACE requests have no body.");
-        return true;
-}
-
-static bool check_fields(struct evhttp_request *req, size_t max_header, struct message_fault *ret)
-{
-        size_t total = strlen(evhttp_request_get_uri(req)), hosts = 0;
-        const struct evkeyval *kv;
-        TAILQ_FOREACH(kv, req->input_headers, next)
-        {
-                total += strlen(kv->key) + strlen(kv->value) + 4;
-                if (!is_token(kv->key))
-                        return bad_framing(ret, "A header field name is not a token.");
-                if (has_control(kv->value, false))
-                        return bad_framing(ret, "A header field value has control characters.");
-                hosts += strcasecmp(kv->key, "Host") == 0;
-        }
-        if (total > max_header)
-                return fault(ret, 431, "http_request_error",
-                             "The header fields are larger than clients.max_header allows.", true);
-        if (hosts > 1)
-                return bad_request(ret, "There is more than one Host field.");
-        if (hosts == 0 && req->minor >= 1)
-                return bad_request(ret, "A Host field is missing.");
-        return true;
+        return fault(ret, 400, "http_request_error", text);
 }
 
 static bool parse_target(struct message *m, struct evhttp_request *req, struct message_fault *ret)
 {
         const char *uri = evhttp_request_get_uri(req);
-        if (has_control(uri, true))
-                return bad_framing(ret, "The target has a space or a control character.");
         if (uri[0] == '/' || strcmp(uri, "*") == 0)
                 return fault(
                     ret, 400, "http_request_error",
                     "This is a forward proxy: it wants a whole URL, as clients send it when "
-                    "HTTP_PROXY is set.",
-                    false);
+                    "HTTP_PROXY is set.");
         struct target t;
         const char *text = target_read(&t, uri);
         m->host = t.host;
@@ -170,7 +85,7 @@ static bool parse_target(struct message *m, struct evhttp_request *req, struct m
         m->port = t.port ? t.port : 80;
         if (span_equal_nocase(m->scheme, span_of("https")))
                 return fault(ret, 501, "http_request_error",
-                             "https targets are not available in this version.", false);
+                             "https targets are not available in this version.");
         if (!span_equal_nocase(m->scheme, span_of("http")))
                 return bad_request(ret, "Only http targets can be fetched.");
         const char *after = m->authority.ptr + m->authority.len;
@@ -208,7 +123,7 @@ static bool add_max_forwards(struct message *m, struct span name, const char *va
                 return bad_request(ret, "Max-Forwards is not a number.");
         unsigned long left = strtoul(value, NULL, 10);
         if (left == 0)
-                return fault(ret, 200, "", "Max-Forwards lets this request go no further.", false);
+                return fault(ret, 200, "", "Max-Forwards lets this request go no further.");
         char *fewer = xasprintf("%lu", left - 1);
         fields_add(&m->fields, name, span_of(fewer));
         free(fewer);
@@ -239,8 +154,7 @@ static bool copy_fields(struct message *m, struct evhttp_request *req, const cha
                         continue;
                 if (span_equal_nocase(name, span_of("Via")) && strstr(kv->value, via))
                         return fault(ret, 508, "proxy_loop_detected",
-                                     "This request has been here before: the proxies form a loop.",
-                                     false);
+                                     "This request has been here before: the proxies form a loop.");
                 if (counts_hops && span_equal_nocase(name, span_of("Max-Forwards"))) {
                         if (!add_max_forwards(m, name, kv->value, ret))
                                 return false;
@@ -257,26 +171,23 @@ static bool copy_fields(struct message *m, struct evhttp_request *req, const cha
         return true;
 }
 
-bool message_read(struct message *ret, struct evhttp_request *req, size_t max_header,
-                  const char *via, struct message_fault *ret_fault)
+bool message_read(struct message *ret, struct evhttp_request *req, const char *via,
+                  struct message_fault *ret_fault)
 {
         *ret = (struct message){0};
         steering_init(&ret->steering);
-        /* evhttp reads any 1.x; to the client weir is at most 1.1. */
-        if (req->major != 1)
-                return fault(ret_fault, 505, "http_request_error",
-                             "Only HTTP/1.0 and 1.1 are spoken here.", true);
+        /* evhttp speaks any 1.x and would answer in kind. */
         if (req->minor > 1)
                 req->minor = 1;
         ret->wants_close = connection_names(req->input_headers, span_of("close"));
-        if (!check_framing(req, ret_fault) || !check_fields(req, max_header, ret_fault))
-                return false;
         ret->chunked = evhttp_find_header(req->input_headers, "Transfer-Encoding") != NULL;
         ret->method = method_name(req);
-        if (req->type == EVHTTP_REQ_CONNECT)
-                return fault(ret_fault, 501, "http_request_error",
-                             "CONNECT (https through the proxy) is not available in this version.",
-                             true);
+        if (req->type == EVHTTP_REQ_CONNECT) {
+                fault(ret_fault, 501, "http_request_error",
+                      "CONNECT (https through the proxy) is not available in this version.");
+                ret_fault->close = true; /* what follows is not HTTP */
+                return false;
+        }
         return parse_target(ret, req, ret_fault) && copy_fields(ret, req, via, ret_fault);
 }
 

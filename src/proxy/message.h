@@ -9,6 +9,7 @@
 
 #include "base/fields.h"
 #include "base/span.h"
+#include "proxy/head.h"
 #include "proxy/steering.h"
 
 /* A request that may be forwarded. The spans point into `text` or into the evhttp request. */
@@ -25,26 +26,17 @@ struct message {
         bool wants_close; /* the client asked for the connection to be closed */
 };
 
-/* Why a request is not forwarded. */
-struct message_fault {
-        int status;
-        const char *error; /* RFC 9209 error type, "" where none fits */
-        const char *text;  /* one plain sentence for the client */
-        bool close; /* its framing is in doubt: nothing more may be read from this connection */
-};
-
 /*
- * Checks `req` by RFC 9112 more strictly than evhttp does, and fills *ret. Hop-by-hop fields and
- * those that Connection names are left out, so are weir's own, which are read into `steering`; Host
- * is made to match the target, Via is added.
+ * Fills *ret from `req`, whose head has passed head_check. Hop-by-hop fields and those that
+ * Connection names are left out, so are weir's own, which are read into `steering`; Host is made to
+ * match the target, Via is added.
  *
- * max_header  bytes of all names and values
- * via         our own entry for Via; where the request carries it already it came round in a loop
+ * via       our own entry for Via; where the request carries it already it came round in a loop
  *
  * Returns true, or false with *ret_fault filled. message_done is due either way.
  */
-bool message_read(struct message *ret, struct evhttp_request *req, size_t max_header,
-                  const char *via, struct message_fault *ret_fault);
+bool message_read(struct message *ret, struct evhttp_request *req, const char *via,
+                  struct message_fault *ret_fault);
 void message_done(struct message *m);
 
 /* Copies the end-to-end fields of an answer to `req`'s output headers, with Via added. */

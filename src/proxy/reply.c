@@ -85,6 +85,10 @@ static const char *reason_phrase(int status)
                 return "Bad Request";
         case 403:
                 return "Forbidden";
+        case 408:
+                return "Request Timeout";
+        case 413:
+                return "Content Too Large";
         case 431:
                 return "Request Header Fields Too Large";
         case 501:
@@ -129,4 +133,17 @@ void reply_refuse(struct evhttp_request *req, const struct reply_refusal *r,
                 req->type = EVHTTP_REQ_GET;
         evhttp_send_reply(req, r->status, reason_phrase(r->status), body);
         evbuffer_free(body);
+}
+
+char *reply_text(const struct message_fault *f)
+{
+        char *body = xasprintf("weir: %s\n", f->text);
+        char *text = xasprintf("HTTP/1.1 %d %s\r\n"
+                               "Content-Type: text/plain; charset=utf-8\r\n"
+                               "Content-Length: %zu\r\n"
+                               "Proxy-Status: weir; error=%s\r\n"
+                               "Connection: close\r\n\r\n%s",
+                               f->status, reason_phrase(f->status), strlen(body), f->error, body);
+        free(body);
+        return text;
 }

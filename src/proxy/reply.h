@@ -8,6 +8,7 @@
 #include "base/span.h"
 #include "base/usec.h"
 #include "egress/upstream.h"
+#include "proxy/head.h"
 
 /* What the Weir-… fields say of the request; NULL pointers to it leave them out. */
 struct reply_note {
@@ -32,5 +33,9 @@ struct reply_refusal {
 };
 void reply_refuse(struct evhttp_request *req, const struct reply_refusal *refusal,
                   const struct reply_note *note);
+
+/* The whole of a refusal as text, for a connection on which evhttp cannot reply; it closes the
+ * connection. The caller frees it. */
+char *reply_text(const struct message_fault *fault);
 
 #endif

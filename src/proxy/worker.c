@@ -15,8 +15,8 @@ static const ev_uint16_t all_methods = EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP
                                        EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS |
                                        EVHTTP_REQ_TRACE | EVHTTP_REQ_CONNECT | EVHTTP_REQ_PATCH;
 
-/* evhttp's limits for connections that are accepted from now on. Heads are measured by client.c,
- * which can say 431; evhttp's own bound is the backstop. */
+/* evhttp's limits for connections that are accepted from now on. Heads and announced lengths are
+ * checked by client.c already; these are for bodies in chunks. */
 static void apply_config(struct worker *w)
 {
         const struct config *c = w->config;
@@ -107,8 +107,6 @@ static void make_http(struct worker *w)
                 abort();
         evhttp_set_allowed_methods(w->http, all_methods);
         evhttp_set_default_content_type(w->http, NULL);
-        /* A body over the limit is read to its end, so that its sender gets to read the 413. */
-        evhttp_set_flags(w->http, EVHTTP_SERVER_LINGERING_CLOSE);
         evhttp_set_bevcb(w->http, client_accept, w);
         evhttp_set_gencb(w->http, exchange_receive, w);
 }
