@@ -135,16 +135,17 @@ static const struct upstream_handlers handlers = {on_head, on_body, on_end};
 
 struct upstream_request request(const char *method, const char *target, const char *lines)
 {
-        struct upstream_request r = {
-            .host = span_of("127.0.0.1"),
-            .port = origin.port,
-            .method = span_of(method),
-            .target = span_of(target),
-            .fields = &fields,
-            .replayable = strcmp(method, "POST") != 0,
-            .deny = &deny,
-            .allow = &allow,
-            .timeouts = {5 * USEC_PER_SEC, 5 * USEC_PER_SEC, 5 * USEC_PER_SEC}};
+        struct upstream_request r = {.host = span_of("127.0.0.1"),
+                                     .port = origin.port,
+                                     .method = span_of(method),
+                                     .target = span_of(target),
+                                     .fields = &fields,
+                                     .replayable = strcmp(method, "POST") != 0,
+                                     .deny = &deny,
+                                     .allow = &allow,
+                                     .timeouts = {.connect = 5 * USEC_PER_SEC,
+                                                  .first_byte = 5 * USEC_PER_SEC,
+                                                  .read = 5 * USEC_PER_SEC}};
         struct span rest = span_of(lines), line;
 
         fields_clear(&fields);
