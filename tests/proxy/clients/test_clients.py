@@ -1,0 +1,147 @@
+"""Real clients, told of the proxy as their users do it, fetch from a host with a hidden limit: they
+see nothing but 200."""
+import concurrent.futures
+import json
+import os
+import subprocess
+import textwrap
+
+import pytest
+
+from harness.origin import Limited
+
+REQUESTS = 60
+
+SCRIPTS = {
+    "requests": """
+        import concurrent.futures, requests
+        with requests.Session() as s, concurrent.futures.ThreadPoolExecutor(8) as pool:
+            out = list(pool.map(lambda u: s.get(u, timeout=60).status_code, urls))
+    """,
+    "requests, a connection each": """
+        import requests
+        out = [requests.get(u, timeout=60).status_code for u in urls]
+    """,
+    "httpx": """
+        import concurrent.futures, httpx
+        with httpx.Client(timeout=60) as c, concurrent.futures.ThreadPoolExecutor(8) as pool:
+            out = list(pool.map(lambda u: c.get(u).status_code, urls))
+    """,
+    "httpx, async": """
+        import asyncio, httpx
+        async def main():
+            async with httpx.AsyncClient(timeout=60) as c:
+                return [r.status_code for r in await asyncio.gather(*(c.get(u) for u in urls))]
+        out = asyncio.run(main())
+    """,
+    "aiohttp": """
+        import aiohttp, asyncio
+        async def one(s, u):
+            async with s.get(u) as r:
+                await r.read()
+                return r.status
+        async def main():
+            async with aiohttp.ClientSession(trust_env=True) as s:
+                return await asyncio.gather(*(one(s, u) for u in urls))
+        out = asyncio.run(main())
+    """,
+    "urllib": """
+        import urllib.request
+        out = [urllib.request.urlopen(u, timeout=60).status for u in urls]
+    """,
+    "scrapy": """
+        import scrapy, scrapy.crawler
+        out = []
+        class Spider(scrapy.Spider):
+            name = "s"
+            start_urls = urls
+            custom_settings = dict(LOG_LEVEL="ERROR", RETRY_ENABLED=False, ROBOTSTXT_OBEY=False,
+                                   CONCURRENT_REQUESTS_PER_DOMAIN=16, HTTPERROR_ALLOW_ALL=True,
+                                   TELNETCONSOLE_ENABLED=False)
+            def parse(self, response):
+                out.append(response.status)
+        process = scrapy.crawler.CrawlerProcess()
+        process.crawl(Spider)
+        process.start()
+    """,
+}
+
+LIMITS = {
+    "fixed": dict(policy="fixed", rate=20, window=1.0),
+    "token": dict(policy="token", rate=20, burst=5),
+    "conc": dict(policy="conc", cap=3, latency=0.02),
+}
+
+
+def environment(proxy):
+    kept = {k: v for k, v in os.environ.items() if "proxy" not in k.lower()}
+    return {**kept, "HTTP_PROXY": proxy.url, "http_proxy": proxy.url}
+
+
+def check(proxy, limit, statuses):
+    assert statuses == [200] * REQUESTS
+    assert limit.served == REQUESTS
+    assert limit.refused < REQUESTS / 2
+    assert len(proxy.access_rows()) == REQUESTS
+
+
+def run_script(proxy, script, urls):
+    text = f"urls = {urls!r}\n" + textwrap.dedent(script) + "\nimport json\nprint(json.dumps(out))\n"
+    done = subprocess.run(
+        ["/usr/bin/python3", "-c", text], capture_output=True, text=True, timeout=100, env=environment(proxy)
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("client", SCRIPTS)
+def test_python_client(weir, origin, client):
+    limit = origin.default = Limited(**LIMITS["fixed"])
+    proxy = weir(workers=2)
+    check(proxy, limit, run_script(proxy, SCRIPTS[client], [f"{origin.url}/{i}" for i in range(REQUESTS)]))
+
+
+def curl(proxy, *arguments):
+    done = subprocess.run(
+        ["curl", "-sS", "--max-time", "60", "-w", "%{http_code}\n", "-o", "/dev/null", *arguments],
+        capture_output=True,
+        text=True,
+        env=environment(proxy),
+    )
+    assert done.returncode == 0, done.stderr
+    return [int(line) for line in done.stdout.split()]
+
+
+def test_curl(weir, origin):
+    limit = origin.default = Limited(**LIMITS["fixed"])
+    proxy = weir(workers=2)
+    check(proxy, limit, curl(proxy, f"{origin.url}/[1-{REQUESTS}]"))
+
+
+@pytest.mark.threads
+@pytest.mark.parametrize("kind", LIMITS)
+def test_curl_in_parallel(weir, origin, kind):
+    limit = origin.default = Limited(**LIMITS[kind])
+    proxy = weir(workers=2)
+    check(proxy, limit, curl(proxy, "-Z", "--parallel-max", "16", f"{origin.url}/[1-{REQUESTS}]"))
+
+
+def test_curl_uploads(weir, origin, tmp_path):
+    """With and without Expect: 100-continue, and chunked from a pipe."""
+    origin.default = lambda e: e.reply()
+    proxy = weir()
+    file = tmp_path / "body"
+    file.write_bytes(os.urandom(2 << 20))
+    for more in (["-T", str(file)], ["--data-binary", f"@{file}"], ["-H", "Expect:", "-T", str(file)], ["-H", "Transfer-Encoding: chunked", "-T", str(file)]):
+        assert curl(proxy, *more, origin.url + "/x") == [200]
+    assert [e.request.body == file.read_bytes() for e in origin.requests] == [True] * 4
+
+
+def test_two_clients_share_one_limit(weir, origin):
+    """Two programs at once, each with its own connections: the host is still asked at one rate."""
+    limit = origin.default = Limited(**LIMITS["fixed"])
+    proxy = weir(workers=2)
+    urls = [f"{origin.url}/{i}" for i in range(REQUESTS)]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        halves = list(pool.map(lambda part: run_script(proxy, SCRIPTS["aiohttp"], part), (urls[::2], urls[1::2])))
+    check(proxy, limit, halves[0] + halves[1])

@@ -1,0 +1,210 @@
+"""The daemon under test: started on a port of its own, watched, and stopped without a blemish."""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import threading
+
+PROGRAM = os.path.abspath(
+    os.environ.get("WEIR") or pathlib.Path(__file__).resolve().parents[3] / "weir"
+)
+PATIENCE = 30  # seconds until a condition that does not come true fails the test
+
+
+def sanitized():
+    """Built with a sanitizer: memory and speed then say nothing about weir."""
+    text = pathlib.Path(PROGRAM).read_bytes()
+    return b"__asan_init" in text or b"__tsan_init" in text
+
+
+def sanitizer_environment(directory):
+    options = f"log_path={directory}/sanitizer:"
+    return {
+        "ASAN_OPTIONS": options + "detect_leaks=1:detect_stack_use_after_return=1:exitcode=99",
+        "UBSAN_OPTIONS": options + "print_stacktrace=1",
+        "TSAN_OPTIONS": options + "second_deadlock_stack=1:exitcode=99",
+    }
+
+
+def clean_environment(directory):
+    kept = {k: v for k, v in os.environ.items() if "proxy" not in k.lower()}
+    return {**kept, **sanitizer_environment(directory)}
+
+
+def run_weir(directory, *arguments, timeout=PATIENCE):
+    """One command of weir, to its end; no sanitizer may have complained."""
+    done = subprocess.run(
+        [PROGRAM, *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env=clean_environment(directory),
+    )
+    assert not sanitizer_reports(directory), sanitizer_reports(directory)
+    return done
+
+
+def sanitizer_reports(directory):
+    return "".join(p.read_text() for p in pathlib.Path(directory).glob("sanitizer.*"))
+
+
+class Lines:
+    """The lines that something writes, as they come."""
+
+    def __init__(self):
+        self.all = []
+        self.ended = False
+        self.changed = threading.Condition()
+
+    def follow(self, stream):
+        for line in stream:
+            with self.changed:
+                self.all.append(line.rstrip("\n"))
+                self.changed.notify_all()
+        with self.changed:
+            self.ended = True
+            self.changed.notify_all()
+
+    def wait(self, pattern, after=0, patience=PATIENCE):
+        """The first match in a line from index `after` on, and that line's index."""
+        found = []
+
+        def look():
+            for index in range(after, len(self.all)):
+                match = re.search(pattern, self.all[index])
+                if match:
+                    found[:] = [match, index]
+                    return True
+            return self.ended
+
+        with self.changed:
+            self.changed.wait_for(look, patience)
+        assert found, f"no line like {pattern!r}; there is:\n" + self.text()
+        return found[0], found[1]
+
+    def text(self):
+        return "\n".join(self.all)
+
+
+class Weir:
+    """`weir run` with a configuration file of its own; use it as a context."""
+
+    def __init__(self, directory, config="", workers=1, listen="127.0.0.1:0", expect_exit=0):
+        self.directory = pathlib.Path(directory)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.access_path = self.directory / "access.log"
+        self.series_path = self.directory / "series.log"
+        self.config_path = self.directory / "weir.yaml"
+        self.workers = workers
+        self.listen = listen
+        self.expect_exit = expect_exit
+        self.write(config)
+        self.log = Lines()
+
+    def write(self, config):
+        """Writes the configuration file: what every test needs, then the test's own part."""
+        log = f'log: {{level: debug, access: "{self.access_path}", series: "{self.series_path}"}}\n'
+        self.config_path.write_text(
+            f'listen: ["{self.listen}"]\n'
+            f"workers: {self.workers}\n"
+            'admin: {listen: ""}\n'
+            f'state: {{dir: "{self.directory}"}}\n' + ("" if "log:" in config else log) + config
+        )
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            [PROGRAM, "run", "-c", str(self.config_path)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env=clean_environment(self.directory),
+        )
+        self.reader = threading.Thread(target=self.log.follow, args=(self.process.stderr,))
+        self.reader.start()
+        try:
+            match, _ = self.log.wait(r"listening on 127\.0\.0\.1:(\d+)")
+        except BaseException:
+            self.kill()
+            raise
+        self.port = int(match[1])
+        self.url = f"http://127.0.0.1:{self.port}"
+        return self
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def wait_exit(self):
+        code = self.process.wait(PATIENCE)
+        self.reader.join(PATIENCE)
+        return code
+
+    def reload(self):
+        """SIGHUP; returns once the daemon has said what came of it."""
+        seen = len(self.log.all)
+        self.signal(signal.SIGHUP)
+        return self.log.wait(r"configuration (was not )?reloaded", seen)[0].string
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.reader.join(PATIENCE)
+
+    def __exit__(self, kind, value, trace):
+        try:
+            if self.process.poll() is None:
+                self.signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.wait_exit()
+        finally:
+            hung = self.process.poll() is None
+            self.kill()
+        if kind is not None:
+            print("the daemon's log:\n" + self.log.text())
+        reports = sanitizer_reports(self.directory)
+        assert not reports, reports
+        if kind is not None:
+            return
+        assert not hung, "did not stop on SIGTERM:\n" + self.log.text()
+        code = self.process.returncode
+        assert code == self.expect_exit, f"exit status {code}:\n" + self.log.text()
+        if self.expect_exit == 0:
+            closing = "\n".join(self.log.all[-5:])
+            assert "stopped: 0 open, 0 queued, 0 in flight" in closing, self.log.text()
+
+    # ---- what it writes ----
+
+    def access(self, path_part, patience=PATIENCE):
+        """The access log's line of the request whose URL contains `path_part`, once it is there."""
+        return json_line(self.access_path, lambda row: path_part in row["url"], patience)
+
+    def access_rows(self):
+        return json_rows(self.access_path)
+
+    def resident_kib(self):
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+)", status)[1])
+
+
+def json_rows(path):
+    if not path.exists():
+        return []
+    whole = path.read_text().rpartition("\n")[0]  # the last line may be half written
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+def json_line(path, wanted, patience=PATIENCE):
+    """Polls: a file cannot be waited for in a portable way."""
+    tick = threading.Event()
+    for _ in range(int(patience / 0.02)):
+        for row in json_rows(path):
+            if wanted(row):
+                return row
+        tick.wait(0.02)
+    raise AssertionError(f"no such line in {path}: {json_rows(path)}")
