@@ -4,6 +4,7 @@
 
 #include "cli/check.h"
 #include "cli/demo.h"
+#include "cli/explain.h"
 #include "cli/origin.h"
 #include "cli/run.h"
 
@@ -14,6 +15,8 @@ static const struct command {
 } commands[] = {
     {"run", run_main, "[-c FILE] [--listen ADDR] [--show-config]", "the proxy, in the foreground"},
     {"check", check_main, "[-c FILE]", "validates a configuration file"},
+    {"explain", explain_main, "[-c FILE] [--header 'K: V'] [--session S] URL",
+     "shows what would apply to a URL, and where that is written"},
     {"demo", demo_main,
      "[--rate N] [--latency D] [--workers N] [--seconds N] [--policy P] [--plain]",
      "shows a hidden limit being found, in one process"},

@@ -118,7 +118,7 @@ static int start_proxy(struct demo *d, char **ret_error)
                 *ret_error = xstrdup("the built-in configuration cannot be used");
                 return r;
         }
-        r = server_start(config, &d->server, ret_error);
+        r = server_start(config, NULL, &d->server, ret_error);
         config_unref(config);
         return r;
 }

@@ -21,7 +21,9 @@ struct run {
         const char *path;   /* NULL: built-in defaults */
         const char *listen; /* NULL: as configured */
         struct config *config;
+        struct state *state; /* NULL: nothing is remembered */
         struct server *server;
+        usec_t next_save;
         int signals;
 };
 
@@ -86,6 +88,22 @@ static void raise_descriptor_limit(void)
         }
 }
 
+/* The next save comes save_every from now, or earlier where that was to be. */
+static void plan_save(struct run *run)
+{
+        run->next_save =
+            usec_min(run->next_save, usec_add(clock_now(), run->config->state.save_every));
+}
+
+static void save_if_due(struct run *run)
+{
+        if (clock_now() < run->next_save)
+                return;
+        server_save(run->server);
+        run->next_save = USEC_MAX;
+        plan_save(run);
+}
+
 static void reload(struct run *run)
 {
         struct config *config = load(run);
@@ -99,6 +117,7 @@ static void reload(struct run *run)
         server_reload(run->server, config);
         config_unref(run->config);
         run->config = config;
+        plan_save(run);
         log_info("configuration reloaded");
 }
 
@@ -129,7 +148,9 @@ static int next_signal(struct run *run, usec_t deadline, bool draining)
 static void serve(struct run *run)
 {
         for (;;) {
-                switch (next_signal(run, USEC_MAX, false)) {
+                int signal = next_signal(run, run->next_save, false);
+                save_if_due(run);
+                switch (signal) {
                 case SIGHUP:
                         reload(run);
                         break;
@@ -187,6 +208,22 @@ static int usage(void)
         return 2;
 }
 
+/* Everything that can refuse to start, before the first listener opens. */
+static int start(struct run *run)
+{
+        char *error = NULL;
+        int r = open_log(run->config);
+        if (r < 0)
+                return r;
+        r = state_open(run->config->state.dir, &run->state, &error);
+        if (r == 0)
+                r = server_start(run->config, run->state, &run->server, &error);
+        if (r < 0)
+                log_error("%s", error);
+        free(error);
+        return r;
+}
+
 int run_main(int argc, char **argv)
 {
         static const struct option options[] = {
@@ -195,9 +232,8 @@ int run_main(int argc, char **argv)
             {"show-config", no_argument, NULL, 's'},
             {0},
         };
-        struct run run = {.path = config_default_path()};
+        struct run run = {.path = config_default_path(), .next_save = USEC_MAX};
         bool show = false;
-        char *error = NULL;
         for (int o; (o = getopt_long(argc, argv, "c:", options, NULL)) != -1;) {
                 switch (o) {
                 case 'c':
@@ -227,19 +263,16 @@ int run_main(int argc, char **argv)
         raise_descriptor_limit();
         run.signals = block_signals();
         int status = 1;
-        if (open_log(run.config) == 0) {
-                if (server_start(run.config, &run.server, &error) < 0) {
-                        log_error("%s", error);
-                } else {
-                        warn_of_inert_keys(run.config);
-                        log_info("ready: %u workers, configuration %s", run.config->workers,
-                                 run.path ? run.path : "built in");
-                        serve(&run);
-                        drain(&run);
-                        status = 0;
-                }
+        if (start(&run) == 0) {
+                warn_of_inert_keys(run.config);
+                log_info("ready: %u workers, configuration %s", run.config->workers,
+                         run.path ? run.path : "built in");
+                plan_save(&run);
+                serve(&run);
+                drain(&run);
+                status = 0;
         }
-        free(error);
+        state_close(run.state);
         close(run.signals);
         config_unref(run.config);
         return status;

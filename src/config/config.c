@@ -74,6 +74,8 @@ static void read_setting(struct loader *l, const struct setting *s, const char *
                 return;
         }
         kind_read(&r, n);
+        if (s->place != IN_CONFIG)
+                *setting_place(s, policy) = (struct policy_place){n->line, n->column};
         bool off = n->kind == NODE_SCALAR && n->text[0] == '\0'; /* which it is anyway */
         if (s->state == SETTING_INERT && l->faults->count == before && !off)
                 note_inert(l->config, path);
@@ -151,12 +153,21 @@ static void read_fallback(struct loader *l, const struct setting *s)
         node_free(n);
 }
 
+/* What a rule has not set it has from the defaults, its places included. */
+static void inherit(struct loader *l, struct policy *p)
+{
+        const struct policy *from = &l->config->defaults;
+        *p = *from;
+        p->name = NULL;
+        p->hosts = NULL;
+        p->places = pool_alloc(&l->config->private->pool, setting_count, sizeof *p->places);
+        memcpy(p->places, from->places, setting_count * sizeof *p->places);
+}
+
 static void read_rule(struct loader *l, const struct node *n, const char *path, struct policy *p)
 {
         size_t before = l->faults->count;
-        *p = l->config->defaults;
-        p->name = NULL;
-        p->hosts = NULL;
+        inherit(l, p);
         if (n->kind != NODE_MAP) {
                 char got[NODE_DESCRIPTION_MAX];
                 node_describe(n, got);
@@ -168,8 +179,11 @@ static void read_rule(struct loader *l, const struct node *n, const char *path, 
         read_map(l, n, path, "rules[]", p);
         if (!node_entry(n, "hosts"))
                 config_faults_add(l->faults, n->line, n->column, path, "hosts is missing");
-        if (!p->name && p->hosts && !node_entry(n, "name"))
+        if (!p->name && p->hosts && !node_entry(n, "name")) {
                 p->name = p->hosts[0];
+                *setting_place(setting_find("rules[].name"), p) =
+                    *setting_place(setting_find("rules[].hosts"), p);
+        }
         check_policy(p, n, path, before, l->faults);
 }
 
@@ -246,10 +260,18 @@ static bool on_loopback(const char *address)
 static void settle_policy(struct policy *p, unsigned generation)
 {
         struct limiter_policy *l = &p->lane.limit;
-        if (l->start > l->ceiling)
+        const char *follows = NULL;
+        if (l->start > l->ceiling) {
                 l->start = l->ceiling;
-        if (l->start < l->floor)
+                follows = "defaults.limit.ceiling";
+        }
+        if (l->start < l->floor) {
                 l->start = l->floor;
+                follows = "defaults.limit.floor";
+        }
+        if (follows)
+                *setting_place(setting_find("defaults.limit.start"), p) =
+                    *setting_place(setting_find(follows), p);
         p->lane.retry_share = p->retry.budget;
         p->lane.generation = generation;
 }
@@ -278,6 +300,8 @@ static struct config *config_new(void)
         atomic_init(&c->private->references, 1);
         c->inert = xcalloc(1, sizeof *c->inert);
         c->defaults.name = "default";
+        c->defaults.places =
+            pool_alloc(&c->private->pool, setting_count, sizeof *c->defaults.places);
         c->defaults.hosts = no_hosts;
         return c;
 }

@@ -36,6 +36,10 @@ struct config {
                 enum log_format format;
                 char *file, *access, *series; /* "" off, "-" stderr or stdout */
         } log;
+        struct {
+                char *dir; /* "": the service's or the user's */
+                usec_t save_every;
+        } state;
         bool annotate;
         struct policy defaults;
         struct policy *rules;
@@ -71,6 +75,14 @@ const struct policy *config_policy(const struct config *c, struct span host);
 /* Calls `each` with every key that differs and that a reload cannot change. */
 void config_needs_restart(const struct config *before, const struct config *after,
                           void (*each)(void *arg, const char *key), void *arg);
+
+/* Calls `each` with every setting of a policy of `c`: its key within the policy ("limit.ceiling"),
+ * its value as it is written in the file, and where that came from: what a rule does not set, from
+ * the defaults. All borrowed for the call. */
+void config_explain(const struct config *c, const struct policy *p,
+                    void (*each)(void *arg, const char *key, const char *value,
+                                 struct policy_place place),
+                    void *arg);
 
 /* Prints the whole configuration in force as YAML that weir reads back to the same. */
 void config_show(const struct config *c, FILE *to);

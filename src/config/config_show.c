@@ -79,6 +79,23 @@ void config_show(const struct config *c, FILE *to)
                 show_rule(c, &c->rules[i], to);
 }
 
+void config_explain(const struct config *c, const struct policy *p,
+                    void (*each)(void *arg, const char *key, const char *value,
+                                 struct policy_place place),
+                    void *arg)
+{
+        for (size_t i = 0; i < setting_count; i++) {
+                const struct setting *s = &settings[i];
+                if (s->state != SETTING_IN_FORCE || s->place == IN_CONFIG)
+                        continue;
+                if (s->place == IN_RULE && p == &c->defaults)
+                        continue;
+                char *value = shown_value(s, c, p);
+                each(arg, setting_relative(s), value, p->places[i]);
+                free(value);
+        }
+}
+
 void config_needs_restart(const struct config *before, const struct config *after,
                           void (*each)(void *arg, const char *key), void *arg)
 {

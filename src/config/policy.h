@@ -13,6 +13,11 @@
 
 enum https_mode { HTTPS_TUNNEL, HTTPS_INTERCEPT, HTTPS_UPGRADE };
 
+/* Where in the file a value stands; line 0: nowhere, it is built in. */
+struct policy_place {
+        unsigned line, column; /* from 1 */
+};
+
 struct policy {
         const char *name;         /* the rule's, or "default" */
         const char **hosts;       /* patterns: "host", "*.host", "*"; NULL-terminated */
@@ -25,6 +30,7 @@ struct policy {
                 usec_t connect, first_byte, read, total;
         } timeouts;
         enum https_mode https;
+        struct policy_place *places; /* of each row of the table of settings */
 };
 
 /* Is the host one of the policy's? `host` as for config_policy. */

@@ -182,3 +182,8 @@ void *setting_field(const struct setting *s, struct config *c, struct policy *p)
 {
         return (char *)(s->place == IN_CONFIG ? (void *)c : (void *)p) + s->offset;
 }
+
+struct policy_place *setting_place(const struct setting *s, struct policy *p)
+{
+        return &p->places[s - settings];
+}

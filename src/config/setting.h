@@ -74,6 +74,9 @@ bool setting_is_group(const char *path);
  * it. */
 char *setting_nearest(const char *path);
 
+/* Where the setting's value in a policy is from. */
+struct policy_place *setting_place(const struct setting *s, struct policy *p);
+
 /* The field of a setting in a configuration, or in one of its policies. */
 void *setting_field(const struct setting *s, struct config *c, struct policy *p);
 

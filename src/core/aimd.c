@@ -27,3 +27,9 @@ void aimd_cut(struct aimd *a, const struct limiter_policy *policy)
         a->window *= policy->aimd.decrease;
         aimd_bound(a, policy);
 }
+
+void aimd_resume(struct aimd *a, const struct limiter_policy *policy)
+{
+        a->window = fmax(a->window / 2, fmin(a->window, policy->start));
+        aimd_bound(a, policy);
+}

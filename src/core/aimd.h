@@ -21,4 +21,7 @@ void aimd_grow(struct aimd *a, const struct limiter_policy *policy, unsigned in_
 /* Once for each epoch of refusals. */
 void aimd_cut(struct aimd *a, const struct limiter_policy *policy);
 
+/* After a long idleness: half the window, but no smaller than a new one where it was not. */
+void aimd_resume(struct aimd *a, const struct limiter_policy *policy);
+
 #endif

@@ -7,10 +7,11 @@
 struct governor {
         struct governor_config config;
         struct prng prng;
-        struct lane *lanes; /* hash by key */
-        struct heap due;    /* lanes by the next moment at which something happens in them */
-        struct list idle;   /* lanes without a ticket, idle for longest first */
-        struct list ready;  /* tickets decided and not yet taken */
+        struct lane *lanes;  /* hash by key */
+        struct heap due;     /* lanes by the next moment at which something happens in them */
+        struct list idle;    /* lanes without a ticket, idle for longest first */
+        struct list ready;   /* tickets decided and not yet taken */
+        struct lane *export; /* the next one to copy out; NULL: none */
         struct governor_stats stats;
         bool closing;
 };
@@ -118,6 +119,7 @@ static bool may_go(struct lane *l, usec_t now)
 
 static void send(struct governor *g, struct lane *l, struct ticket *t, bool limited, usec_t now)
 {
+        g->stats.sent++;
         report(g, l, limiter_go(&l->limiter, limited, now, &g->prng, &t->pass), now);
 }
 
@@ -164,6 +166,8 @@ static void sweep(struct governor *g, struct lane *l, usec_t now)
 
 static void forget(struct governor *g, struct lane *l)
 {
+        if (g->export == l)
+                g->export = l->hh.next;
         list_remove(&l->idle);
         heap_remove(&g->due, &l->due);
         HASH_DEL(g->lanes, l);
@@ -186,17 +190,30 @@ static void settle(struct governor *g, struct lane *l)
                 forget(g, LIST_ENTRY_OF(g->idle.next, struct lane, idle));
 }
 
-/* NOLINTNEXTLINE(readability-function-size): those are three macros */
+/* NOLINTNEXTLINE(readability-function-size): that is one macro */
+static struct lane *find(const struct governor *g, struct span key)
+{
+        struct lane *l;
+        HASH_FIND(hh, g->lanes, key.ptr, key.len, l);
+        return l;
+}
+
+/* NOLINTNEXTLINE(readability-function-size): as above */
+static struct lane *add(struct governor *g, struct lane *l, struct span key)
+{
+        HASH_ADD_KEYPTR(hh, g->lanes, l->key, key.len, l);
+        return l;
+}
+
 static struct lane *lane_for(struct governor *g, const struct ticket_wish *wish, usec_t now)
 {
         const struct lane_policy *policy = wish->policy;
-        struct lane *l;
-        unsigned hash;
-        HASH_VALUE(wish->key.ptr, wish->key.len, hash);
-        HASH_FIND_BYHASHVALUE(hh, g->lanes, wish->key.ptr, wish->key.len, hash, l);
+        struct lane *l = find(g, wish->key);
         if (!l) {
-                l = lane_new(wish->key, policy);
-                HASH_ADD_KEYPTR_BYHASHVALUE(hh, g->lanes, l->key, wish->key.len, hash, l);
+                l = add(g, lane_new(wish->key, policy), wish->key);
+        } else if (l->memory) {
+                lane_recall(l, policy, now);
+                report(g, l, LIMITER_RESTORED, now);
         } else if (policy->generation > l->policy.generation) {
                 l->policy = *policy;
                 limiter_configure(&l->limiter, &policy->limit);
@@ -426,7 +443,28 @@ void governor_look(const struct governor *g, usec_t now,
 {
         for (const struct lane *l = g->lanes; l; l = l->hh.next) {
                 struct governor_change change = {.now = now, .key = l->key, .queued = l->queued};
-                limiter_look(&l->limiter, now, &change.view);
+                lane_look(l, now, &change.view);
                 each(arg, &change);
         }
+}
+
+bool governor_export(struct governor *g, bool begin, size_t lanes, usec_t now,
+                     void (*each)(void *arg, const char *key, const struct limiter_memory *m),
+                     void *arg)
+{
+        struct limiter_memory m;
+        if (begin)
+                g->export = g->lanes;
+        for (; g->export && lanes > 0; lanes--, g->export = g->export->hh.next)
+                if (lane_export(g->export, now, &m))
+                        each(arg, g->export->key, &m);
+        return g->export != NULL;
+}
+
+void governor_import(struct governor *g, struct span key, const struct limiter_memory *m,
+                     usec_t now)
+{
+        key = not_null(key);
+        if (!find(g, key))
+                settle(g, add(g, lane_new_remembered(key, m, now), key));
 }

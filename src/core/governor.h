@@ -13,6 +13,7 @@
 #include "base/usec.h"
 #include "core/answer.h"
 #include "core/limiter.h"
+#include "core/limiter_memory.h"
 
 struct governor;
 struct lane;
@@ -98,6 +99,7 @@ struct governor_config {
 
 struct governor_stats {
         size_t lanes, sleeping, queued, in_flight, ready;
+        uint64_t sent; /* attempts, since the start */
 };
 
 struct governor *governor_new(const struct governor_config *config);
@@ -150,6 +152,27 @@ usec_t governor_next_wake(const struct governor *g);
 void governor_close(struct governor *g, usec_t now);
 
 void governor_stats(const struct governor *g, struct governor_stats *ret_stats);
+
+/*
+ * Copies out what was learned, so that a later governor can go on with it. In portions, so that the
+ * lock around it is never held for long: other operations may come between them, and may make or
+ * forget lanes.
+ *
+ * begin  starts with the first lane; false goes on where the last portion ended
+ * lanes  that are looked at in this portion, at most
+ * each   gets those that have learned something; `key` and `m` are borrowed for the call
+ *
+ * Returns whether there is more.
+ */
+bool governor_export(struct governor *g, bool begin, size_t lanes, usec_t now,
+                     void (*each)(void *arg, const char *key, const struct limiter_memory *m),
+                     void *arg);
+
+/* Takes over what a former governor had learned of a scope, as it is at `now`. Its lane is idle
+ * until the scope is asked for. Import the scopes used longest ago first: with more than max_lanes
+ * those are forgotten. A lane that is there already stays as it is. */
+void governor_import(struct governor *g, struct span key, const struct limiter_memory *m,
+                     usec_t now);
 
 /* Calls `each` for every lane. */
 void governor_look(const struct governor *g, usec_t now,

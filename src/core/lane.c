@@ -105,7 +105,51 @@ void lane_free(struct lane *l)
         if (!l)
                 return;
         lane_rest(l);
+        free(l->memory);
         free(l);
+}
+
+struct lane *lane_new_remembered(struct span key, const struct limiter_memory *m, usec_t now)
+{
+        struct lane *l = lane_new(key, &(struct lane_policy){0});
+        l->memory = xmalloc(sizeof *l->memory);
+        *l->memory = (struct lane_memory){now, *m};
+        return l;
+}
+
+static void learned_by(const struct lane_memory *memory, usec_t now, struct limiter_memory *ret)
+{
+        *ret = memory->learned;
+        limiter_memory_age(ret, usec_sub(now, memory->at));
+}
+
+void lane_recall(struct lane *l, const struct lane_policy *policy, usec_t now)
+{
+        struct limiter_memory learned;
+        learned_by(l->memory, now, &learned);
+        limiter_import(&l->limiter, &policy->limit, &learned, now);
+        l->policy = *policy;
+        free(l->memory);
+        l->memory = NULL;
+}
+
+bool lane_export(const struct lane *l, usec_t now, struct limiter_memory *ret)
+{
+        if (!l->memory)
+                return limiter_export(&l->limiter, now, ret);
+        learned_by(l->memory, now, ret);
+        return true;
+}
+
+void lane_look(const struct lane *l, usec_t now, struct limiter_view *ret_view)
+{
+        struct limiter_memory learned;
+        if (!l->memory) {
+                limiter_look(&l->limiter, now, ret_view);
+                return;
+        }
+        learned_by(l->memory, now, &learned);
+        limiter_memory_look(&learned, now, ret_view);
 }
 
 void lane_sleep(struct lane *l, struct ticket *t, struct span client, usec_t until)

@@ -12,6 +12,7 @@
 #include "base/xalloc.h"
 #include "core/governor.h"
 #include "core/limiter.h"
+#include "core/limiter_memory.h"
 #include "core/limiter_state.h"
 #include "core/retry.h"
 
@@ -35,11 +36,18 @@ struct lane_level {
  * and decides. Nothing here is slower than O(log n) in the number of tickets, whatever is taken out
  * and from where.
  */
+/* What is known of a scope that nobody has asked for since it was restored. */
+struct lane_memory {
+        usec_t at; /* when it was taken over; what it says was true then */
+        struct limiter_memory learned;
+};
+
 struct lane {
-        UT_hash_handle hh;    /* by key, for the governor */
-        struct list idle;     /* in the governor's list of idle lanes while `tickets` is 0 */
-        struct heap_node due; /* in the governor's heap */
-        struct limiter limiter;
+        UT_hash_handle hh;          /* by key, for the governor */
+        struct list idle;           /* in the governor's list of idle lanes while `tickets` is 0 */
+        struct heap_node due;       /* in the governor's heap */
+        struct limiter limiter;     /* set up anew by lane_recall where there is a memory */
+        struct lane_memory *memory; /* NULL in most; owned */
         struct retry_budget budget;
         struct lane_policy policy;
         size_t tickets;      /* asleep, queued, or holding a slot */
@@ -54,6 +62,16 @@ struct lane {
 
 struct lane *lane_new(struct span key, const struct lane_policy *policy);
 void lane_free(struct lane *l); /* no ticket may be left in it */
+
+/* A lane with no policy as yet and the memory of a limiter. lane_recall ends that state, and is due
+ * before any ticket joins. */
+struct lane *lane_new_remembered(struct span key, const struct limiter_memory *m, usec_t now);
+void lane_recall(struct lane *l, const struct lane_policy *policy, usec_t now);
+
+/* What the lane has learned or still remembers; false where that is nothing. */
+bool lane_export(const struct lane *l, usec_t now, struct limiter_memory *ret);
+
+void lane_look(const struct lane *l, usec_t now, struct limiter_view *ret_view);
 
 /* Both want t->priority, `arrived` and `deadline` set. */
 

@@ -140,16 +140,37 @@ static bool wait_for(struct limiter *l, enum limiter_why why, usec_t wake, usec_
         return false;
 }
 
+void limiter_resume(struct limiter *l, usec_t now)
+{
+        l->used = l->marks[0].at = l->marks[1].at = now;
+        l->marks[0].accepted = l->marks[1].accepted = l->accepted;
+        if (is_adaptive(l) && l->pace.rate > 0)
+                pace_resume(&l->pace, bounded(l, l->policy.start) / usec_seconds(l->srtt), l->srtt);
+        else if (l->policy.algorithm == LIMITER_AIMD)
+                aimd_resume(&l->aimd, &l->policy);
+}
+
+/* A hold is no idleness: requests may have waited for its end. */
+static bool was_idle(const struct limiter *l, usec_t now)
+{
+        usec_t since = l->hold.closed ? usec_max(l->used, l->hold.until) : l->used;
+        return l->sends > 0 && l->in_flight == 0 && usec_sub(now, since) >= LIMITER_IDLE;
+}
+
 bool limiter_may_go(struct limiter *l, usec_t now, usec_t *ret_wake)
 {
         struct hold *h = &l->hold;
+        if (was_idle(l, now)) {
+                limiter_resume(l, now);
+                l->untold = LIMITER_RESUMED;
+        }
         if (h->closed && now < h->until)
                 return wait_for(l, LIMITER_HOLD, h->until, ret_wake);
         if (h->closed && h->probe_out)
                 return wait_for(l, LIMITER_HOLD, USEC_MAX, ret_wake);
         if (h->closed && !h->half_open) {
                 reopen(l, h->until, hold_reopen(h, h->until), now);
-                l->reopened = true;
+                l->untold = LIMITER_REOPENED;
         }
         /* A probe minds the operator's bounds alone: what was learned led into the hold. */
         if (l->in_flight >= (h->closed ? bounded(l, l->policy.ceiling) : allowed(l)))
@@ -190,11 +211,12 @@ enum limiter_event limiter_go(struct limiter *l, bool limited, usec_t now, struc
         };
         if (ret_pass->probe)
                 hold_probe_sent(&l->hold);
+        l->used = now;
         l->spaced = usec_add(now, spacing(l, prng));
         l->why = LIMITER_NOTHING;
-        bool reopened = l->reopened;
-        l->reopened = false;
-        return reopened ? LIMITER_REOPENED : LIMITER_UNCHANGED;
+        enum limiter_event event = l->untold;
+        l->untold = LIMITER_UNCHANGED;
+        return event == LIMITER_UNCHANGED ? event : told(l, event);
 }
 
 /* ---- accepted ---- */
@@ -514,6 +536,10 @@ const char *limiter_event_name(enum limiter_event event)
                 return "circuit_open";
         case LIMITER_REOPENED:
                 return "reopened";
+        case LIMITER_RESUMED:
+                return "resumed";
+        case LIMITER_RESTORED:
+                return "restored";
         }
         return "unknown";
 }

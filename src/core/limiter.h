@@ -62,6 +62,8 @@ enum limiter_event {
         LIMITER_CLOSED, /* a hold began, or was lengthened by 100 ms or more */
         LIMITER_CIRCUIT_OPEN, /* breaker.trip refusals in a row */
         LIMITER_REOPENED,
+        LIMITER_RESUMED,  /* the first request after an hour of idleness: slower, at first */
+        LIMITER_RESTORED, /* it began with what a former limiter had learned */
 };
 
 /* A snapshot for people: series, API, predictions. */
@@ -99,7 +101,8 @@ bool limiter_may_go(struct limiter *l, usec_t now, usec_t *ret_wake);
  *
  * limited   it was queued, and others are queued still
  *
- * Returns LIMITER_REOPENED when a hold had ended by itself, else LIMITER_UNCHANGED.
+ * Returns LIMITER_REOPENED when a hold had ended by itself, LIMITER_RESUMED after a long
+ * idleness, else LIMITER_UNCHANGED.
  */
 enum limiter_event limiter_go(struct limiter *l, bool limited, usec_t now, struct prng *prng,
                               struct limiter_pass *ret_pass);

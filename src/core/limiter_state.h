@@ -25,6 +25,7 @@ struct limiter {
         struct aimd aimd;   /* aimd */
         struct quota_bound quota;
         unsigned in_flight;
+        usec_t used;   /* something was sent last */
         usec_t spaced; /* nothing before: max_rate and min_delay, counted from the last send */
         enum limiter_why why; /* what held back the next request last */
         uint64_t sends;
@@ -38,12 +39,19 @@ struct limiter {
         usec_t cycle_start;      /* the scope reopened last */
         uint64_t cycle_accepted, accepted;
         struct limiter_mark marks[2];
-        bool reopened; /* by itself, and not told yet */
-        struct {       /* as told with the last event */
+        enum limiter_event untold; /* happened by itself since the last request went */
+        struct {                   /* as told with the last event */
                 double rate;
                 unsigned allowed;
                 usec_t until;
         } told;
 };
+
+/* After this long without a request, what was learned is used with caution. */
+#define LIMITER_IDLE (3600 * USEC_PER_SEC)
+
+/* Makes it so: the rate is found again by slow start up to half of it, the window of aimd is
+ * halved. */
+void limiter_resume(struct limiter *l, usec_t now);
 
 #endif

@@ -21,6 +21,9 @@ static const usec_t cost_quota = 2;      /* after a quota was adopted */
 static const usec_t late_max = 4 * USEC_PER_MSEC;
 static const double rate_min = 1. / 60; /* as rare as the longest back-off, never "never" */
 static const double rate_max = 1e6;     /* one for each microsecond, the grain of time */
+static const double resume_share = .5;  /* of the known rate, after a long idleness */
+static const double progress_max = 10;  /* no climb gets this far: it would be 1e6 times `max` */
+static const usec_t climb_max = 24 * 3600 * USEC_PER_SEC; /* of a budget read from a file */
 
 static double clamp(double value, double low, double high)
 {
@@ -87,8 +90,21 @@ void pace_delay(struct pace *p, double rate, usec_t now)
         p->next = usec_max(p->next, usec_add(now, spacing(rate)));
 }
 
+/* Slow start up to a rate that once was known to be far from the limit. */
+static void grow_resuming(struct pace *p, usec_t srtt)
+{
+        set_rate(p, fmin(p->rate + 1 / usec_seconds(srtt), p->resume));
+        p->low = p->rate;
+        if (p->rate >= p->resume)
+                p->resume = 0;
+}
+
 void pace_grow(struct pace *p, usec_t srtt)
 {
+        if (p->resume > 0) {
+                grow_resuming(p, srtt);
+                return;
+        }
         if (p->slow_start) {
                 set_rate(p, p->rate + 1 / usec_seconds(srtt));
                 return;
@@ -114,6 +130,7 @@ void pace_cut(struct pace *p, const struct pace_refusal *r)
         double old = p->rate;
         bool accelerating = p->slow_start || old > p->max * (1 + drop);
         bool probing = accelerating || p->x >= known_again;
+        p->resume = 0;
         if (r->first)
                 p->steady = probing && !accelerating;
         if (p->slow_start) {
@@ -156,4 +173,45 @@ void pace_reopen(struct pace *p, double cycle_rate, usec_t silence, usec_t srtt,
         set_rate(p, clamp((1 - drop) * cycle_rate, p->rate / 4, p->rate));
         pace_budget(p, srtt, refusals, 0);
         p->time = usec_max(p->time, cost_quota * silence);
+}
+
+void pace_resume(struct pace *p, double start, usec_t srtt)
+{
+        double half = resume_share * p->rate;
+        set_rate(p, fmin(start, half));
+        if (!p->slow_start) /* else that goes on, with no end of its own */
+                p->resume = p->rate < half ? half : 0;
+        pace_budget(p, srtt, 0, 0);
+}
+
+void pace_export(const struct pace *p, struct pace_memory *ret)
+{
+        *ret = (struct pace_memory){
+            .rate = p->rate,
+            .max = p->max,
+            .low = p->low,
+            .resume = p->resume,
+            .x = p->x,
+            .requests = p->requests,
+            .time = p->time,
+            .slow_start = p->slow_start,
+            .steady = p->steady,
+        };
+}
+
+void pace_import(struct pace *p, const struct pace_memory *m)
+{
+        pace_init(p);
+        set_rate(p, m->rate);
+        p->slow_start = m->slow_start || !(m->max > 0); /* a climb needs to know where to */
+        p->steady = m->steady;
+        if (m->max > 0)
+                p->max = clamp(m->max, rate_min, rate_max);
+        if (p->slow_start)
+                return;
+        p->low = clamp(m->low, rate_min, p->rate);
+        p->resume = clamp(m->resume, 0, p->max);
+        p->x = clamp(m->x, 0, progress_max);
+        p->requests = clamp(m->requests, per_refusal, 1e6 * per_refusal);
+        p->time = usec_min(usec_max(m->time, climb_min), climb_max);
 }

@@ -25,6 +25,7 @@ struct pace {
         usec_t next;     /* no request before */
         bool slow_start;
         bool steady;    /* the last cut was near a known limit, not on the way to an unknown one */
+        double resume;  /* after a long idleness: slow start up to this rate; 0 = no such thing */
         uint64_t tenth; /* the latest tenth of a second counted */
         unsigned sent[PACE_TENTHS];
 };
@@ -75,5 +76,24 @@ void pace_lengthen(struct pace *p, unsigned refusals);
  * what the cycle carried. Starts the next climb in either case.
  */
 void pace_reopen(struct pace *p, double cycle_rate, usec_t silence, usec_t srtt, unsigned refusals);
+
+/*
+ * After a time so long that the known rate may be wrong: starts from `start` requests/s at most,
+ * doubles with each round trip up to half of what was known, and climbs from there as after a cut.
+ */
+void pace_resume(struct pace *p, double start, usec_t srtt);
+
+/* What is worth keeping, in requests/s and as spans of time. */
+struct pace_memory {
+        double rate, max, low, resume;
+        double x, requests;
+        usec_t time;
+        bool slow_start, steady;
+};
+
+void pace_export(const struct pace *p, struct pace_memory *ret);
+
+/* Takes over a memory with a rate; whatever its numbers are, they are brought into range. */
+void pace_import(struct pace *p, const struct pace_memory *m);
 
 #endif

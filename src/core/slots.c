@@ -40,6 +40,12 @@ void slots_bound(struct slots *s, unsigned floor, unsigned ceiling)
                 learn(s, s->known, s->confirmed);
 }
 
+void slots_import(struct slots *s, unsigned known, bool confirmed)
+{
+        if (known > 0)
+                learn(s, known, confirmed);
+}
+
 void slots_refused(struct slots *s, unsigned in_flight, bool slow_start)
 {
         if (slow_start)

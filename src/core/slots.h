@@ -23,6 +23,9 @@ void slots_init(struct slots *s, unsigned floor, unsigned ceiling);
 /* New bounds: at least 1 in flight, floor at most ceiling. What was learned is clamped to them. */
 void slots_bound(struct slots *s, unsigned floor, unsigned ceiling);
 
+/* Takes over what was known before, clamped to the bounds; 0: nothing was. */
+void slots_import(struct slots *s, unsigned known, bool confirmed);
+
 /* A request was refused that was number `in_flight` when sent. */
 void slots_refused(struct slots *s, unsigned in_flight, bool slow_start);
 

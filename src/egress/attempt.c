@@ -17,8 +17,10 @@ static usec_t deadline(const struct attempt *a)
 {
         if (a->state == ATTEMPT_DRAINING)
                 return a->drain_until;
-        if (a->state != ATTEMPT_RUNNING || a->paused || a->phase == ATTEMPT_CONNECTING)
+        if (a->state != ATTEMPT_RUNNING || a->paused)
                 return USEC_MAX;
+        if (a->phase == ATTEMPT_CONNECTING)
+                return a->head_until;
         usec_t at = usec_add(a->progress, a->phase == ATTEMPT_WAITING ? a->first_byte : a->read);
         return a->head.done ? at : usec_min(at, a->head_until);
 }
@@ -144,9 +146,10 @@ static void on_clock(evutil_socket_t fd, short what, void *arg)
                 wind(a);
         else if (a->state == ATTEMPT_DRAINING)
                 put_aside(a, false);
+        else if (a->phase == ATTEMPT_WAITING)
+                end(a, UPSTREAM_HTTP_RESPONSE_TIMEOUT);
         else
-                end(a, a->phase == ATTEMPT_WAITING ? UPSTREAM_HTTP_RESPONSE_TIMEOUT
-                                                   : UPSTREAM_CONNECTION_READ_TIMEOUT);
+                end(a, attempt_error_from(a, CURLE_OPERATION_TIMEDOUT));
 }
 
 /* --- libcurl's callbacks: they may not end the attempt, only mark it --- */
@@ -354,6 +357,7 @@ struct attempt *upstream_start(struct upstream *u, const struct upstream_request
         if (a->body)
                 evbuffer_ptr_set(a->body, &a->body_at, 0, EVBUFFER_PTR_SET);
         a->error = attempt_setup_request(a, request);
+        wind(a);
         if (a->error || upstream_inside(u))
                 upstream_defer(a);
         else

@@ -24,7 +24,7 @@ enum attempt_state {
 };
 
 enum attempt_phase {
-        ATTEMPT_CONNECTING, /* libcurl keeps the time */
+        ATTEMPT_CONNECTING, /* libcurl keeps the time, but for that of the head */
         ATTEMPT_WAITING,    /* being sent, or sent; no byte of the answer yet */
         ATTEMPT_READING,
 };

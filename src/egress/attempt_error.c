@@ -24,6 +24,7 @@ static enum upstream_error connect_error(const struct attempt *a)
                 return UPSTREAM_DESTINATION_IP_PROHIBITED;
         switch (os_error(a)) {
         case ECONNREFUSED:
+        case ECONNRESET:
                 return UPSTREAM_CONNECTION_REFUSED;
         case ENETUNREACH:
         case EHOSTUNREACH:
@@ -57,6 +58,13 @@ static enum upstream_error broken_error(const struct attempt *a)
         return a->head.done ? UPSTREAM_HTTP_RESPONSE_INCOMPLETE : UPSTREAM_CONNECTION_TERMINATED;
 }
 
+/* Was the connection lost while TLS was being set up, rather than TLS refused? A reset leaves its
+ * number; an orderly close shows in libcurl's words only. */
+static bool handshake_broken(const struct attempt *a)
+{
+        return os_error(a) == ECONNRESET || strstr(a->error_text, "SSL_ERROR_SYSCALL");
+}
+
 enum upstream_error attempt_error_from(const struct attempt *a, CURLcode code)
 {
         if (a->error)
@@ -80,8 +88,8 @@ enum upstream_error attempt_error_from(const struct attempt *a, CURLcode code)
         case CURLE_PARTIAL_FILE:
                 return UPSTREAM_HTTP_RESPONSE_INCOMPLETE;
         case CURLE_SSL_CONNECT_ERROR:
-                return os_error(a) == ECONNRESET ? UPSTREAM_CONNECTION_TERMINATED
-                                                 : UPSTREAM_TLS_PROTOCOL_ERROR;
+                return handshake_broken(a) ? UPSTREAM_CONNECTION_TERMINATED
+                                           : UPSTREAM_TLS_PROTOCOL_ERROR;
         case CURLE_SSL_CIPHER:
                 return UPSTREAM_TLS_PROTOCOL_ERROR;
         case CURLE_PEER_FAILED_VERIFICATION:

@@ -21,6 +21,7 @@
 struct server {
         struct worker_shared shared;
         struct sink *series;
+        struct state *state;
         struct worker *workers;
         unsigned worker_count, started, ended;
         unsigned port;
@@ -118,7 +119,7 @@ static void server_free(struct server *s)
         free(s);
 }
 
-int server_start(struct config *config, struct server **ret, char **ret_error)
+int server_start(struct config *config, struct state *state, struct server **ret, char **ret_error)
 {
         struct server *s = xcalloc(1, sizeof *s);
         struct prng prng;
@@ -130,6 +131,7 @@ int server_start(struct config *config, struct server **ret, char **ret_error)
         int r = open_logs(s, config, ret_error);
         if (r == 0) {
                 s->shared.gate = gate_new(s->worker_count, MAX_LANES, s->series);
+                state_restore(state, s->shared.gate);
                 r = open_listeners(s, config->listen, ret_error);
         }
         if (r == 0)
@@ -138,6 +140,7 @@ int server_start(struct config *config, struct server **ret, char **ret_error)
                 server_stop(s, 0, NULL);
                 return r;
         }
+        s->state = state;
         *ret = s;
         return 0;
 }
@@ -159,6 +162,11 @@ void server_reopen_logs(struct server *s)
         if (a < 0 || b < 0)
                 log_error("cannot reopen a log file: %s; the old one stays in use",
                           strerror(a < 0 ? -a : -b));
+}
+
+void server_save(struct server *s)
+{
+        state_save(s->state, s->shared.gate);
 }
 
 void server_drain(struct server *s)
@@ -199,6 +207,7 @@ void server_stop(struct server *s, usec_t grace, struct server_counts *ret_count
                 worker_join(&s->workers[i]);
         if (ret_counts)
                 server_count(s, ret_counts);
+        server_save(s);
         server_free(s);
 }
 

@@ -9,6 +9,7 @@
 #include "base/usec.h"
 #include "config/config.h"
 #include "core/governor.h"
+#include "runtime/state.h"
 
 struct server;
 
@@ -20,9 +21,15 @@ struct server_counts {
         struct governor_stats governor;
 };
 
-/* Starts it on its own threads; signals are blocked in them. Takes its own reference to `config`.
- * ret_error: one plain line on failure, freed by the caller. 0 or -errno. */
-int server_start(struct config *config, struct server **ret, char **ret_error);
+/*
+ * Starts it on its own threads; signals are blocked in them. Takes its own reference to `config`.
+ *
+ * state      what was learned is restored from it, and saved at the end; borrowed, may be NULL
+ * ret_error  one plain line on failure, freed by the caller
+ *
+ * Returns 0 or -errno.
+ */
+int server_start(struct config *config, struct state *state, struct server **ret, char **ret_error);
 
 unsigned server_port(const struct server *s); /* of the first TCP listener */
 
@@ -31,6 +38,9 @@ void server_reload(struct server *s, struct config *config);
 
 /* Opens the access and series logs anew after rotation. */
 void server_reopen_logs(struct server *s);
+
+/* Saves what has been learned. By one thread at a time. */
+void server_save(struct server *s);
 
 /* No new connections; what waits is refused, what is under way ends. Returns at once. */
 void server_drain(struct server *s);

@@ -23,6 +23,15 @@ struct gate {
         json_t *changes; /* records made under the mutex, written after it */
 };
 
+/* Lanes looked at under one hold of the mutex: some 10 us. */
+#define PORTION 32
+
+struct portion {
+        char *keys[PORTION];
+        struct limiter_memory memories[PORTION];
+        size_t count;
+};
+
 static void on_change(void *arg, const struct governor_change *c)
 {
         struct gate *g = arg;
@@ -220,5 +229,36 @@ void gate_look(struct gate *g, void (*each)(void *arg, const struct governor_cha
 {
         usec_t now = enter(g);
         governor_look(g->governor, now, each, arg);
+        leave(g, now);
+}
+
+static void on_export(void *arg, const char *key, const struct limiter_memory *m)
+{
+        struct portion *p = arg;
+        p->keys[p->count] = xstrdup(key);
+        p->memories[p->count++] = *m;
+}
+
+void gate_export(struct gate *g,
+                 void (*each)(void *arg, const char *key, const struct limiter_memory *m),
+                 void *arg)
+{
+        bool more = true;
+        for (bool begin = true; more; begin = false) {
+                struct portion p = {.count = 0};
+                usec_t now = enter(g);
+                more = governor_export(g->governor, begin, PORTION, now, on_export, &p);
+                pthread_mutex_unlock(&g->mutex);
+                for (size_t i = 0; i < p.count; i++) {
+                        each(arg, p.keys[i], &p.memories[i]);
+                        free(p.keys[i]);
+                }
+        }
+}
+
+void gate_import(struct gate *g, struct span key, const struct limiter_memory *m)
+{
+        usec_t now = enter(g);
+        governor_import(g->governor, key, m, now);
         leave(g, now);
 }

@@ -38,6 +38,14 @@ struct ticket *gate_next(struct gate *g, unsigned worker, enum ticket_reply *ret
 
 void gate_close(struct gate *g);
 void gate_stats(struct gate *g, struct governor_stats *ret_stats);
+
+/* What was learned, for the next start. `each` is called outside of the mutex, which is taken for a
+ * few lanes at a time. By one thread at a time. */
+void gate_export(struct gate *g,
+                 void (*each)(void *arg, const char *key, const struct limiter_memory *m),
+                 void *arg);
+void gate_import(struct gate *g, struct span key, const struct limiter_memory *m);
+
 void gate_look(struct gate *g, void (*each)(void *arg, const struct governor_change *view),
                void *arg);
 

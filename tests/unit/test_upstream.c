@@ -103,6 +103,42 @@ static void test_head_with_body(void **state)
                             "HEAD /p HTTP/1.1\r\nHost: h\r\n\r\n");
 }
 
+static void test_large_bodies(void **state)
+{
+        enum { LEN = 200000 };
+        struct raw_step steps[] = {{.what = RAW_ACCEPT},
+                                   {.what = RAW_READ},
+                                   {.what = RAW_SEND, .text = OK_EMPTY},
+                                   {.what = RAW_READ_HEAD},
+                                   {.what = RAW_SEND,
+                                    .text = "HTTP/1.1 413 Too Large\r\nConnection: close\r\n"
+                                            "Content-Length: 2\r\n\r\nno"},
+                                   {.what = RAW_CLOSE}};
+        char *text = malloc(LEN + 1);
+        struct seen s = {0}, t = {0};
+
+        (void)state;
+        for (int i = 0; i < LEN; i++)
+                text[i] = (char)('a' + i * 31 % 26 - (i % 7 == 0 ? 32 : 0));
+        text[LEN] = '\0';
+        raw_origin_start(&origin, steps, COUNT_OF(steps));
+        struct upstream_request r = request("PUT", "/", "Host: h");
+        r.body = body_of(text);
+        run(&s, &r);
+        assert_int_equal(s.status, 200);
+        assert_int_equal(origin.reads, 1);
+        assert_string_equal(strstr(origin.log, "\r\n\r\n") + 4, text);
+
+        /* The answer comes before the body has been read. */
+        run(&t, &r);
+        assert_int_equal(t.status, 413);
+        assert_int_equal(t.end.error, UPSTREAM_OK);
+        assert_string_equal(t.body, "no");
+        raw_origin_stop(&origin);
+        evbuffer_free(r.body);
+        free(text);
+}
+
 static void test_refused_requests(void **state)
 {
         static const struct {
@@ -302,7 +338,7 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(test_##name, set_up, tear_down)
         static const struct CMUnitTest tests[] = {
-            CASE(request_bytes), CASE(head_with_body), CASE(refused_requests),
+            CASE(request_bytes), CASE(head_with_body), CASE(large_bodies), CASE(refused_requests),
             CASE(answers),       CASE(head_too_large), CASE(end_tells),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

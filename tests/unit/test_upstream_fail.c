@@ -163,7 +163,7 @@ static void test_connect_timeout(void **state)
         struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         socklen_t len = sizeof sa;
         int listener = socket(AF_INET, SOCK_STREAM, 0), fillers[4];
-        struct seen s = {0};
+        struct seen s = {0}, t = {0};
 
         (void)state;
         assert_int_equal(bind(listener, (struct sockaddr *)&sa, sizeof sa), 0);
@@ -180,6 +180,11 @@ static void test_connect_timeout(void **state)
         run(&s, &r);
         assert_int_equal(s.end.error, UPSTREAM_CONNECTION_TIMEOUT);
         assert_int_equal(upstream_error_failure(s.end.error), RETRY_FAILURE_CONNECT);
+        r.timeouts.connect = 0;
+        r.timeouts.head = soon;
+        run(&t, &r);
+        assert_int_equal(t.end.error, UPSTREAM_CONNECTION_TIMEOUT);
+        assert_in_range(t.end.total, soon, 20 * soon);
         for (size_t i = 0; i < COUNT_OF(fillers); i++)
                 close(fillers[i]);
         close(listener);
@@ -208,6 +213,25 @@ static void test_slow_name(void **state)
         attempt_cancel(u.attempt);
         pthread_mutex_unlock(&slow_lock);
         TURN_WHILE(open_files() > files); /* the threads have gone */
+}
+
+static void test_tls_failures(void **state)
+{
+        struct seen s = {0}, t = {0};
+
+        (void)state;
+        ORIGIN({.what = RAW_ACCEPT}, {.what = RAW_SEND, .text = "HTTP/1.1 400 Bad Request\r\n\r\n"},
+               {.what = RAW_AWAIT_CLOSE}, {.what = RAW_ACCEPT}, {.what = RAW_CLOSE},
+               {.what = RAW_AWAIT_CLOSE});
+        struct upstream_request r = request("GET", "/", "Host: h");
+        r.tls = true;
+        run(&s, &r);
+        assert_int_equal(s.end.error, UPSTREAM_TLS_PROTOCOL_ERROR);
+        assert_int_equal(upstream_error_failure(s.end.error), RETRY_FAILURE_FINAL);
+        run(&t, &r);
+        assert_int_equal(t.end.error, UPSTREAM_CONNECTION_TERMINATED);
+        assert_int_equal(upstream_error_failure(t.end.error), RETRY_FAILURE_RESET);
+        raw_origin_stop(&origin);
 }
 
 /* --- the address guard --- */
@@ -289,6 +313,7 @@ int main(void)
             CASE(clock_of_former_request),
             CASE(connect_timeout),
             CASE(slow_name),
+            CASE(tls_failures),
             CASE(guard),
             CASE(guard_reused),
         };

@@ -1,0 +1,233 @@
+#include "cli/explain.h"
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fields.h"
+#include "base/xalloc.h"
+#include "cli/check.h"
+#include "config/config.h"
+#include "proxy/request_scope.h"
+#include "proxy/steering.h"
+#include "proxy/target.h"
+
+/* Stands for the address of whoever asks. */
+#define CLIENT "127.0.0.1"
+
+struct explain {
+        const char *path; /* NULL: the built-in defaults */
+        struct fields fields;
+        struct steering steering;
+        struct target target;
+        const struct policy *policy; /* the one that applies */
+        struct row {
+                char *key, *value, *place; /* owned */
+        } * rows;
+        size_t count;
+};
+
+static int usage(FILE *to)
+{
+        fputs("usage: weir explain [-c FILE] [--header 'K: V'] [--session S] URL\n", to);
+        return to == stdout ? 0 : 2;
+}
+
+static int wrong(const char *what, const char *which)
+{
+        fprintf(stderr, "weir explain: %s: %s\n", which, what);
+        return 2;
+}
+
+/* ---- the request ---- */
+
+static int add_header(struct explain *x, const char *text)
+{
+        static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                    "0123456789!#$%&'*+-.^_`|~";
+        struct span name = {text, strspn(text, token)}, value;
+        const char *fault = NULL;
+        if (name.len == 0 || text[name.len] != ':')
+                return wrong("expected a header field such as 'Authorization: Bearer x'", text);
+        value = span_trim(span_of(text + name.len + 1));
+        if (!steering_take(&x->steering, name, value, &fault))
+                fields_add(&x->fields, name, value);
+        return fault ? wrong(fault, text) : 0;
+}
+
+static int set_session(struct explain *x, const char *session)
+{
+        const char *fault = NULL;
+        steering_take(&x->steering, span_of("Weir-Session"), span_of(session), &fault);
+        return fault ? wrong(fault, session) : 0;
+}
+
+static int read_url(struct explain *x, const char *url)
+{
+        const char *fault = target_read(&x->target, url);
+        if (fault)
+                return wrong(fault, url);
+        bool https = span_equal_nocase(x->target.scheme, span_of("https"));
+        if (!https && !span_equal_nocase(x->target.scheme, span_of("http")))
+                return wrong("only http and https URLs can be fetched", url);
+        if (!x->target.port)
+                x->target.port = https ? 443 : 80;
+        return 0;
+}
+
+/* ---- the answer ---- */
+
+static void add_row(struct explain *x, const char *key, const char *value, char *place)
+{
+        x->rows = xrealloc(x->rows, (x->count + 1) * sizeof *x->rows);
+        x->rows[x->count++] = (struct row){xstrdup(key), xstrdup(value), place};
+}
+
+static char *scope_key(const struct explain *x)
+{
+        static const struct fields unseen = {0};
+        /* A tunnel shows where it goes to, and nothing of what is asked there. */
+        bool tunnel = x->policy->https == HTTPS_TUNNEL &&
+                      span_equal_nocase(x->target.scheme, span_of("https"));
+        return request_scope_key(&(struct request_scope){
+            .policy = x->policy,
+            .host = x->target.host,
+            .port = x->target.port,
+            .target = tunnel ? span_of("") : span_of(x->target.path),
+            .fields = tunnel ? &unseen : &x->fields,
+            .client = span_of(CLIENT),
+            .session = x->steering.session,
+        });
+}
+
+static bool counts_clients(const struct policy *policy)
+{
+        for (size_t i = 0; i < policy->scope_count; i++)
+                if (policy->scope[i].kind == SCOPE_CLIENT)
+                        return true;
+        return false;
+}
+
+static void add_scope_key(struct explain *x)
+{
+        char *key = scope_key(x);
+        add_row(x, "scope key", key, xstrdup(""));
+        if (counts_clients(x->policy))
+                add_row(x, "client", CLIENT, xstrdup("assumed"));
+        free(key);
+}
+
+static void on_setting(void *arg, const char *key, const char *value, struct policy_place place)
+{
+        struct explain *x = arg;
+        bool is_name = strcmp(key, "name") == 0;
+        char *from = place.line ? xasprintf("%s:%u:%u", x->path, place.line, place.column)
+                                : xstrdup("built in");
+        add_row(x, is_name ? "rule" : key, is_name ? x->policy->name : value, from);
+        if (strcmp(key, "scope") == 0)
+                add_scope_key(x);
+}
+
+static void collect(struct explain *x, const struct config *config)
+{
+        x->policy = config_policy(config, span_of(x->target.host));
+        if (x->policy == &config->defaults)
+                add_row(x, "rule", x->policy->name, xstrdup("built in"));
+        config_explain(config, x->policy, on_setting, x);
+        add_row(x, "egress", "direct", xstrdup("built in"));
+}
+
+static int width(const char *text, int least)
+{
+        int len = (int)strlen(text);
+        return len > least ? len : least;
+}
+
+static void print(const struct explain *x)
+{
+        int keys = 0, values = 0;
+        for (size_t i = 0; i < x->count; i++) {
+                keys = width(x->rows[i].key, keys);
+                if (*x->rows[i].place)
+                        values = width(x->rows[i].value, values);
+        }
+        for (size_t i = 0; i < x->count; i++) {
+                const struct row *row = &x->rows[i];
+                if (*row->place)
+                        printf("%-*s  %-*s  %s\n", keys, row->key, values, row->value, row->place);
+                else
+                        printf("%-*s  %s\n", keys, row->key, row->value);
+        }
+}
+
+static int explain(struct explain *x)
+{
+        struct config *config;
+        struct config_faults faults;
+        if (config_load(x->path, &config, &faults) < 0) {
+                config_faults_print(&faults, x->path, stderr);
+                config_faults_done(&faults);
+                return 1;
+        }
+        collect(x, config);
+        print(x);
+        config_unref(config);
+        return 0;
+}
+
+static void done(struct explain *x)
+{
+        for (size_t i = 0; i < x->count; i++) {
+                free(x->rows[i].key);
+                free(x->rows[i].value);
+                free(x->rows[i].place);
+        }
+        free(x->rows);
+        fields_done(&x->fields);
+        target_done(&x->target);
+}
+
+/* Returns 0, or the exit status with *ret_end set. */
+static int read_arguments(struct explain *x, int argc, char **argv, bool *ret_end)
+{
+        static const struct option options[] = {
+            {"config", required_argument, NULL, 'c'},
+            {"header", required_argument, NULL, 'H'},
+            {"session", required_argument, NULL, 's'},
+            {"help", no_argument, NULL, 'h'},
+            {NULL, 0, NULL, 0},
+        };
+        int status = 0;
+        *ret_end = true;
+        for (int option; (option = getopt_long(argc, argv, "c:h", options, NULL)) != -1;) {
+                if (option == 'c')
+                        x->path = optarg;
+                else if (option == 'H')
+                        status = add_header(x, optarg);
+                else if (option == 's')
+                        status = set_session(x, optarg);
+                else
+                        return usage(option == 'h' ? stdout : stderr);
+                if (status)
+                        return status;
+        }
+        if (optind + 1 != argc)
+                return usage(stderr);
+        status = read_url(x, argv[optind]);
+        *ret_end = status != 0;
+        return status;
+}
+
+int explain_main(int argc, char **argv)
+{
+        struct explain x = {.path = config_default_path()};
+        bool end;
+        steering_init(&x.steering);
+        int status = read_arguments(&x, argc, argv, &end);
+        if (!end)
+                status = explain(&x);
+        done(&x);
+        return status;
+}

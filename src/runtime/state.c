@@ -1,0 +1,261 @@
+#include "runtime/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/xalloc.h"
+#include "runtime/clock.h"
+#include "runtime/learned.h"
+#include "runtime/log.h"
+
+#define FILE_NAME "learned.json"
+
+struct state {
+        int fd; /* of the directory */
+        char *path;
+        uint64_t sent; /* requests, when it was saved last */
+        bool settled;  /* and none of them was still under way */
+        bool failing;  /* the last save failed, which has been told */
+};
+
+/* ---- the directory ---- */
+
+/* NULL where the environment names none. */
+static char *default_path(void)
+{
+        const char *service = getenv("STATE_DIRECTORY"); /* several: separated by ":" */
+        const char *user = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+        if (service && service[0] == '/')
+                return xspandup((struct span){service, strcspn(service, ":")});
+        if (user && user[0] == '/') /* a relative one is to be ignored */
+                return xasprintf("%s/weir", user);
+        if (home && home[0] == '/')
+                return xasprintf("%s/.local/state/weir", home);
+        return NULL;
+}
+
+/* With all above it. */
+static int make_directory(const char *path)
+{
+        char *part = xstrdup(path);
+        int r = 0;
+        for (char *end = part + strspn(part, "/"); r == 0 && *end;) {
+                end += strcspn(end, "/");
+                char was = *end;
+                *end = '\0';
+                if (mkdir(part, 0700) < 0 && errno != EEXIST && errno != EISDIR)
+                        r = -errno;
+                *end = was;
+                end += strspn(end, "/");
+        }
+        free(part);
+        return r;
+}
+
+static int open_directory(const char *path)
+{
+        int made = access(path, F_OK) == 0 ? 0 : make_directory(path);
+        int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return made < 0 ? made : -errno;
+        if (faccessat(fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) < 0) {
+                int r = -errno;
+                close(fd);
+                return r;
+        }
+        return fd;
+}
+
+int state_open(const char *dir, struct state **ret, char **ret_error)
+{
+        char *path = *dir ? xstrdup(dir) : default_path();
+        int fd = path ? open_directory(path) : -ENOENT;
+        if (fd >= 0) {
+                struct state *s = xmalloc(sizeof *s);
+                *s = (struct state){.fd = fd, .path = path, .settled = true};
+                *ret = s;
+                return 0;
+        }
+        if (*dir) {
+                *ret_error = xasprintf("cannot use the state directory %s: %s; change state.dir or "
+                                       "its permissions",
+                                       path, strerror(-fd));
+        } else {
+                log_warn("cannot use the state directory %s: %s; what is learned will not outlive "
+                         "this process: name a directory with state.dir",
+                         path ? path : "(HOME is not set)", strerror(-fd));
+                *ret = NULL;
+        }
+        free(path);
+        return *dir ? fd : 0;
+}
+
+void state_close(struct state *s)
+{
+        if (!s)
+                return;
+        close(s->fd);
+        free(s->path);
+        free(s);
+}
+
+/* ---- restoring ---- */
+
+/* The whole file; the caller frees ret->ptr. */
+static int read_all(int fd, struct span *ret)
+{
+        struct stat st;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode))
+                return -EINVAL;
+        if ((size_t)st.st_size > LEARNED_MAX_BYTES)
+                return -EFBIG;
+        char *text = xmalloc((size_t)st.st_size + 1);
+        size_t n = 0;
+        while (n < (size_t)st.st_size) {
+                ssize_t more = read(fd, text + n, (size_t)st.st_size - n);
+                if (more < 0 && errno != EINTR) {
+                        int r = -errno;
+                        free(text);
+                        return r;
+                }
+                if (more == 0)
+                        break;
+                n += more > 0 ? (size_t)more : 0;
+        }
+        *ret = (struct span){text, n};
+        return 0;
+}
+
+/* 0; -ENOENT: there is none; else what is wrong, with *ret_why. */
+static int load(const struct state *s, struct learned *ret, char **ret_why)
+{
+        struct span text = {NULL, 0};
+        int fd = openat(s->fd, FILE_NAME, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        int r = fd < 0 ? -errno : read_all(fd, &text);
+        if (fd >= 0)
+                close(fd);
+        if (r == -ENOENT)
+                return r;
+        if (r < 0) {
+                *ret_why = xstrdup(strerror(-r));
+                return r;
+        }
+        r = learned_parse(text, clock_real(), ret, ret_why);
+        free((char *)text.ptr);
+        return r;
+}
+
+static void set_aside(const struct state *s, int fault, const char *why)
+{
+        char now[CLOCK_TEXT_SIZE];
+        const char *what = fault == -ENOTSUP ? "unknown" : "damaged";
+        char *name = xasprintf(FILE_NAME ".%s-%s", what, clock_text(clock_real(), now));
+        if (renameat(s->fd, FILE_NAME, s->fd, name) == 0)
+                log_warn("%s/" FILE_NAME " cannot be used (%s): kept as %s; learning anew", s->path,
+                         why, name);
+        else
+                log_warn("%s/" FILE_NAME " cannot be used (%s): learning anew", s->path, why);
+        free(name);
+}
+
+void state_restore(struct state *s, struct gate *g)
+{
+        struct learned learned;
+        char *why = NULL;
+        int r = s ? load(s, &learned, &why) : -ENOENT;
+        if (r < 0) {
+                if (r != -ENOENT)
+                        set_aside(s, r, why);
+                free(why);
+                return;
+        }
+        for (size_t i = 0; i < learned.count; i++)
+                gate_import(g, span_of(learned.scopes[i].key), &learned.scopes[i].memory);
+        if (learned.unreadable)
+                log_warn("%s/" FILE_NAME ": %zu scopes make no sense and are learned anew", s->path,
+                         learned.unreadable);
+        if (learned.count)
+                log_info("restored the limits of %zu scopes from %s/" FILE_NAME, learned.count,
+                         s->path);
+        learned_done(&learned);
+}
+
+/* ---- saving ---- */
+
+struct writing {
+        FILE *file;
+        size_t count, bytes;
+};
+
+static void on_scope(void *arg, const char *key, const struct limiter_memory *m)
+{
+        struct writing *w = arg;
+        char *line = learned_line(key, m, clock_real());
+        size_t more = line ? strlen(line) + strlen(learned_between) : 0;
+        if (line && w->bytes + more < LEARNED_MAX_BYTES) {
+                fprintf(w->file, "%s%s", w->count ? learned_between : "", line);
+                w->count++;
+                w->bytes += more;
+        }
+        free(line);
+}
+
+/* Closes the file in any case. */
+static int write_all(FILE *file, struct gate *g)
+{
+        struct writing w = {file, 0, strlen(learned_head) + strlen(learned_tail)};
+        fputs(learned_head, file);
+        gate_export(g, on_scope, &w);
+        fputs(learned_tail, file);
+        int r = 0;
+        if (fflush(file) != 0 || ferror(file) || fsync(fileno(file)) < 0)
+                r = errno ? -errno : -EIO;
+        if (fclose(file) != 0 && r == 0)
+                r = -errno;
+        return r;
+}
+
+static int write_file(const struct state *s, struct gate *g)
+{
+        char *name = xasprintf(FILE_NAME ".%d", (int)getpid());
+        int fd = openat(s->fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+        FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+        int r = file ? write_all(file, g) : -errno;
+        if (!file && fd >= 0)
+                close(fd);
+        if (r == 0 && renameat(s->fd, name, s->fd, FILE_NAME) < 0)
+                r = -errno;
+        if (r < 0)
+                unlinkat(s->fd, name, 0);
+        else if (fsync(s->fd) < 0) /* the new name is on the disk as well */
+                r = -errno;
+        free(name);
+        return r;
+}
+
+void state_save(struct state *s, struct gate *g)
+{
+        struct governor_stats stats;
+        if (!s)
+                return;
+        gate_stats(g, &stats);
+        if (stats.sent == s->sent && s->settled)
+                return;
+        int r = write_file(s, g);
+        if (r < 0 && !s->failing)
+                log_warn("cannot save what was learned to %s/" FILE_NAME ": %s; the proxy goes on, "
+                         "and tries again: see to the directory's space and permissions",
+                         s->path, strerror(-r));
+        if (r == 0 && s->failing)
+                log_info("what was learned is saved to %s/" FILE_NAME " again", s->path);
+        s->failing = r < 0;
+        s->settled = r == 0 && stats.in_flight + stats.ready == 0;
+        s->sent = stats.sent;
+}

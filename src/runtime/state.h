@@ -1,0 +1,35 @@
+/* runtime/state.h - the directory in which weir remembers what it has learned, over restarts. */
+#ifndef WEIR_RUNTIME_STATE_H
+#define WEIR_RUNTIME_STATE_H
+
+#include "base/usec.h"
+#include "runtime/gate.h"
+
+struct state;
+
+/*
+ * Opens the directory, made with mode 0700 where it is missing.
+ *
+ * dir        as configured; "": the service's ($STATE_DIRECTORY) or the user's
+ *            ($XDG_STATE_HOME/weir, ~/.local/state/weir)
+ * ret        NULL, after a warning, where such a default cannot be used: nothing is remembered
+ * then. All functions below do nothing for NULL. ret_error  one plain line on failure, freed by the
+ * caller
+ *
+ * Returns 0, or -errno where a configured directory cannot be used.
+ */
+int state_open(const char *dir, struct state **ret, char **ret_error);
+void state_close(struct state *s);
+
+/* Hands to the gate what was saved. Before the workers run. A damaged file, or one of a later
+ * version, is renamed and warned of. */
+void state_restore(struct state *s, struct gate *g);
+
+/*
+ * Writes what was learned where something was since the last time: to a new file that takes the
+ * place of the old one once it is on the disk. A failure is warned of once, until it works again.
+ * By one thread at a time; the gate is not held for long.
+ */
+void state_save(struct state *s, struct gate *g);
+
+#endif
