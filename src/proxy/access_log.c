@@ -44,6 +44,15 @@ char *access_log_url(const char *url)
         const char *query = strchr(url, '?');
         if (!query)
                 query = url + strlen(url);
+        const char *start = strstr(url, "://");
+        start = start ? start + 3 : url;
+        size_t authority = strcspn(start, "/?#");
+        const char *at = memrchr(start, '@', authority);
+        if (at) { /* a user name and password */
+                put_safe(to, (struct span){url, (size_t)(start - url)});
+                fputs("***", to);
+                url = at;
+        }
         put_safe(to, (struct span){url, (size_t)(query - url)});
         while (*query) { /* at '?' or '&' */
                 size_t n = strcspn(query + 1, "&");

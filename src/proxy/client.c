@@ -29,7 +29,7 @@ static void client_free(struct client *c)
         struct worker *w = c->worker;
         if (c->evcon) {
                 HASH_DEL(w->client_by_connection, c);
-                event_del(&c->closed);
+                event_del(&c->watch);
                 event_del(&c->head_timer);
         }
         list_remove(&c->link);
@@ -51,18 +51,38 @@ static void on_connection_closed(struct evhttp_connection *evcon, void *arg)
         client_free(c);
 }
 
-/*
- * While an exchange waits evhttp does not read, and so would not notice that the peer has left;
- * EPOLLRDHUP tells. One event for the connection's whole life costs no system call for a request.
- */
-static void on_peer_closed(evutil_socket_t fd, short what, void *arg)
+static void on_peer(evutil_socket_t fd, short what, void *arg);
+
+static void watch_peer(struct client *c, short what)
 {
-        (void)fd, (void)what;
+        event_assign(&c->watch, c->worker->base, bufferevent_getfd(c->bev),
+                     (short)(what | EV_PERSIST), on_peer, c);
+        event_add(&c->watch, NULL);
+}
+
+/*
+ * While an exchange waits evhttp does not read, and so would not notice that the peer has left. A
+ * peer that closes its side shows as EV_CLOSED; one that breaks off shows as readable alone, as do
+ * further requests, which must not be read yet. One event for the connection's whole life costs no
+ * system call for a request, and spares evhttp's own the trip to epoll.
+ */
+static void on_peer(evutil_socket_t fd, short what, void *arg)
+{
         struct client *c = arg;
-        if (c->exchange)
+        if (!c->exchange) {
+                if (what & EV_CLOSED)
+                        event_del(&c->watch); /* evhttp reads the end of file itself */
+                return;
+        }
+        char byte;
+        ssize_t n = what & EV_CLOSED ? 0 : recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
                 client_drop(c);
-        else
-                event_del(&c->closed); /* evhttp reads the end of file itself */
+        } else if (n > 0) {
+                c->pipelined = true;
+                event_del(&c->watch);
+                watch_peer(c, EV_CLOSED);
+        }
 }
 
 /*
@@ -205,9 +225,8 @@ static void adopt(evutil_socket_t fd, short what, void *arg)
         HASH_ADD_PTR(w->client_by_connection, evcon, c);
         evhttp_connection_set_closecb(c->evcon, on_connection_closed, c);
         evbuffer_add_cb(bufferevent_get_input(c->bev), on_input, c);
-        event_assign(&c->closed, w->base, socket, EV_CLOSED | EV_PERSIST, on_peer_closed, c);
         event_assign(&c->head_timer, w->base, -1, 0, on_head_timeout, c);
-        event_add(&c->closed, NULL);
+        watch_peer(c, EV_READ | EV_CLOSED);
         set_idle_timeout(c, true);
         /* While a reply is written evhttp reads on and hands nothing out: bound what may pile up.
          * One whole request must fit, since evhttp waits for all of a body before it takes it. */
@@ -257,6 +276,11 @@ void client_end(struct client *c)
         c->exchange = NULL;
         c->phase = CLIENT_IDLE;
         set_idle_timeout(c, true);
+        if (c->pipelined) {
+                c->pipelined = false;
+                event_del(&c->watch);
+                watch_peer(c, EV_READ | EV_CLOSED);
+        }
         if (pipelined)
                 watch_head(c, input, pipelined);
 }

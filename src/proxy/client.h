@@ -30,7 +30,8 @@ struct client {
         struct worker *worker;
         struct bufferevent *bev;         /* belongs to evhttp */
         struct evhttp_connection *evcon; /* the same; NULL until adopted */
-        struct event closed;             /* the peer has closed its side */
+        struct event watch;              /* has the peer gone? */
+        bool pipelined;                  /* it has sent more while an exchange is under way */
         struct event head_timer;
         enum client_phase phase;
         struct head head; /* what has arrived of it, in phase HEAD */

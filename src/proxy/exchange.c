@@ -129,7 +129,9 @@ void exchange_refuse(struct exchange *ex, enum outcome outcome, const struct rep
 
 static void refuse_turn(struct exchange *ex, enum ticket_reply reply)
 {
-        struct reply_refusal r = {.status = 503, .detail = "", .retry_after = ex->ticket.wait};
+        /* Where the governor cannot tell when, a second is the least that makes sense. */
+        struct reply_refusal r = {
+            .status = 503, .detail = "", .retry_after = usec_max(ex->ticket.wait, USEC_PER_SEC)};
         enum outcome outcome;
         switch (reply) {
         case TICKET_QUEUE_FULL:
@@ -226,7 +228,8 @@ static void ask_first_turn(struct exchange *ex)
 static bool may_use(const struct exchange *ex)
 {
         const struct sockaddr *peer = (const struct sockaddr *)&ex->client->peer;
-        return peer->sa_family == AF_UNIX || cidr_set_contains_peer(&ex->config->clients.allow, peer);
+        return peer->sa_family == AF_UNIX ||
+               cidr_set_contains_peer(&ex->config->clients.allow, peer);
 }
 
 static struct exchange *exchange_new(struct worker *w, struct client *c, struct evhttp_request *req)

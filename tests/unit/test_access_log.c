@@ -21,6 +21,9 @@ static void hides_what_looks_secret(void **state)
             {"http://a/b?&&x", "http://a/b?&&x"},
             {"http://a/b?a=1?key=2", "http://a/b?a=1?key=2"},
             {"http://a/\xc3\xa9 \"", "http://a/%C3%A9%20\""},
+            {"http://user:pw@a/b?x=1", "http://***@a/b?x=1"},
+            {"http://us@er:pw@a", "http://***@a"},
+            {"http://a/b@c", "http://a/b@c"},
             {"", ""},
         };
         for (size_t i = 0; i < COUNT_OF(cases); i++) {
