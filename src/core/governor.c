@@ -4,6 +4,10 @@
 
 #include "core/lane.h"
 
+/* Records of changes that are kept: 6 MB at most, and enough of one scope for a graph. */
+#define SERIES_MAX ((size_t)1 << 16)
+#define SERIES_MAX_EACH 256
+
 struct governor {
         struct governor_config config;
         struct prng prng;
@@ -12,21 +16,33 @@ struct governor {
         struct list idle;    /* lanes without a ticket, idle for longest first */
         struct list ready;   /* tickets decided and not yet taken */
         struct lane *export; /* the next one to copy out; NULL: none */
+        struct series_pool series;
         struct governor_stats stats;
         bool closing;
 };
 
 /* --- reports and predictions --- */
 
-static void report(const struct governor *g, const struct lane *l, enum limiter_event event,
-                   usec_t now)
+static void report(struct governor *g, struct lane *l, enum limiter_event event, usec_t now)
 {
-        if (event == LIMITER_UNCHANGED || !g->config.on_change)
+        if (event == LIMITER_UNCHANGED)
                 return;
         struct governor_change change = {
             .now = now, .key = l->key, .event = event, .queued = l->queued};
+        const struct limiter_view *view = &change.view;
         limiter_look(&l->limiter, now, &change.view);
-        g->config.on_change(g->config.arg, &change);
+        series_add(&l->series, &g->series,
+                   &(struct series_record){
+                       .at = now,
+                       .event = event,
+                       .rate = view->rate,
+                       .concurrency = view->concurrency,
+                       .in_flight = view->in_flight,
+                       .queued = l->queued,
+                       .closed_until = view->closed_until,
+                   });
+        if (g->config.on_change)
+                g->config.on_change(g->config.arg, &change);
 }
 
 static double lower(double rate, double bound)
@@ -168,6 +184,7 @@ static void forget(struct governor *g, struct lane *l)
 {
         if (g->export == l)
                 g->export = l->hh.next;
+        series_done(&l->series, &g->series);
         list_remove(&l->idle);
         heap_remove(&g->due, &l->due);
         HASH_DEL(g->lanes, l);
@@ -245,6 +262,7 @@ struct governor *governor_new(const struct governor_config *config)
         heap_init(&g->due);
         list_init(&g->idle);
         list_init(&g->ready);
+        series_pool_init(&g->series, SERIES_MAX, SERIES_MAX_EACH);
         return g;
 }
 
@@ -257,6 +275,7 @@ void governor_free(struct governor *g)
                 forget(g, g->lanes);
         }
         assert(list_empty(&g->ready));
+        series_pool_done(&g->series);
         heap_done(&g->due);
         free(g);
 }
@@ -446,6 +465,15 @@ void governor_look(const struct governor *g, usec_t now,
                 lane_look(l, now, &change.view);
                 each(arg, &change);
         }
+}
+
+bool governor_series(const struct governor *g, struct span key, usec_t since,
+                     void (*each)(void *arg, const struct series_record *record), void *arg)
+{
+        const struct lane *l = find(g, not_null(key));
+        if (l)
+                series_read(&l->series, since, each, arg);
+        return l != NULL;
 }
 
 bool governor_export(struct governor *g, bool begin, size_t lanes, usec_t now,

@@ -14,6 +14,7 @@
 #include "core/answer.h"
 #include "core/limiter.h"
 #include "core/limiter_memory.h"
+#include "core/series.h"
 
 struct governor;
 struct lane;
@@ -152,6 +153,11 @@ usec_t governor_next_wake(const struct governor *g);
 void governor_close(struct governor *g, usec_t now);
 
 void governor_stats(const struct governor *g, struct governor_stats *ret_stats);
+
+/* Calls `each` for the changes of one scope later than `since`, the oldest first: the last 256, or
+ * fewer where many scopes change. False: there is no such scope. */
+bool governor_series(const struct governor *g, struct span key, usec_t since,
+                     void (*each)(void *arg, const struct series_record *record), void *arg);
 
 /*
  * Copies out what was learned, so that a later governor can go on with it. In portions, so that the

@@ -88,6 +88,7 @@ struct lane *lane_new(struct span key, const struct lane_policy *policy)
         struct lane *l = xmalloc(sizeof *l + key.len + 1);
         *l = (struct lane){.policy = *policy};
         limiter_init(&l->limiter, &policy->limit);
+        series_init(&l->series);
         retry_budget_init(&l->budget);
         list_init(&l->idle);
         for (unsigned i = 0; i < TICKET_PRIORITIES; i++)

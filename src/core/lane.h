@@ -15,6 +15,7 @@
 #include "core/limiter_memory.h"
 #include "core/limiter_state.h"
 #include "core/retry.h"
+#include "core/series.h"
 
 #define uthash_malloc(size) xmalloc(size)
 #define uthash_free(p, size) free(p)
@@ -48,6 +49,7 @@ struct lane {
         struct heap_node due;       /* in the governor's heap */
         struct limiter limiter;     /* set up anew by lane_recall where there is a memory */
         struct lane_memory *memory; /* NULL in most; owned */
+        struct series series;       /* kept by the governor, with its pool */
         struct retry_budget budget;
         struct lane_policy policy;
         size_t tickets;      /* asleep, queued, or holding a slot */
