@@ -33,27 +33,32 @@ static int do_accept(struct raw_origin *o)
         return fd;
 }
 
-static bool read_byte(struct raw_origin *o, int fd)
+static size_t read_some(struct raw_origin *o, int fd, size_t most)
 {
-        if (o->log_len + 1 == sizeof o->log || !wait_for(fd, POLLIN, PATIENCE_MS) ||
-            recv(fd, o->log + o->log_len, 1, 0) != 1)
-                return false;
-        o->log[++o->log_len] = '\0';
-        return true;
+        size_t room = sizeof o->log - 1 - o->log_len;
+
+        if (!wait_for(fd, POLLIN, PATIENCE_MS))
+                return 0;
+        ssize_t n = recv(fd, o->log + o->log_len, most < room ? most : room, 0);
+        if (n <= 0)
+                return 0;
+        o->log_len += (size_t)n;
+        o->log[o->log_len] = '\0';
+        return (size_t)n;
 }
 
-/* Byte by byte, so that nothing of the next request is taken. */
+/* The head byte by byte, so that nothing of what follows is taken. */
 static void do_read(struct raw_origin *o, int fd, bool body)
 {
         size_t start = o->log_len;
 
         while (o->log_len < start + 4 || memcmp(o->log + o->log_len - 4, "\r\n\r\n", 4) != 0)
-                if (!read_byte(o, fd))
+                if (!read_some(o, fd, 1))
                         return;
         const char *length = strcasestr(o->log + start, "\r\ncontent-length:");
         size_t left = body && length ? strtoul(length + 17, NULL, 10) : 0;
-        while (left-- > 0)
-                if (!read_byte(o, fd))
+        for (size_t n; left > 0; left -= n)
+                if (!(n = read_some(o, fd, left)))
                         return;
         o->reads++;
 }

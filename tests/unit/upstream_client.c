@@ -216,8 +216,9 @@ struct evbuffer *body_of(const char *text)
         struct evbuffer *b = evbuffer_new();
 
         /* In pieces, since a body that came in pieces is kept in pieces. */
-        for (size_t i = 0, len = strlen(text); i < len; i += 7)
-                evbuffer_add_reference(b, text + i, len - i < 7 ? len - i : 7, NULL, NULL);
+        size_t len = strlen(text), piece = 7 + len / 100;
+        for (size_t i = 0; i < len; i += piece)
+                evbuffer_add_reference(b, text + i, len - i < piece ? len - i : piece, NULL, NULL);
         return b;
 }
 
