@@ -11,6 +11,8 @@ bool head_feed(struct head *h, const char *data, size_t len)
 {
         bool ended = false;
         size_t n = 0;
+        if (len == 0)
+                return false;
         while (n < len && !ended) {
                 char c = data[n++];
                 ended = c == '\n' && h->line_empty;
