@@ -139,9 +139,12 @@ def test_what_connection_names_stays_here(proxy, origin):
     assert sorted(request.names()) == ["Host", "Via", "X-Three"]
 
 
-@pytest.mark.parametrize("name", ["Weir-Session", "Weir-Priority", "Weir-Deadline", "Weir-Retry"])
-def test_steering_field_stays_here(proxy, origin, name):
-    assert forwarded(proxy, origin, [(name, "1")]).get(name) is None
+STEERING = [("Weir-Session", "a1"), ("weir-priority", "1"), ("Weir-Deadline", "10"), ("WEIR-RETRY", "no")]
+
+
+@pytest.mark.parametrize("field", STEERING, ids=lambda f: f[0])
+def test_steering_field_stays_here(proxy, origin, field):
+    assert forwarded(proxy, origin, [field]).get(field[0]) is None
 
 
 def test_via_names_this_hop_after_the_others(proxy, origin):
@@ -239,3 +242,11 @@ def test_a_request_in_many_pieces(proxy, origin):
             client.send(whole[i : i + 1])
         assert client.response().status == 200
     assert origin.requests[0].request.body == b"abc"
+
+
+def test_empty_lines_before_the_request_are_passed_over(proxy, origin):
+    """RFC 9112, 2.2: some clients end a body with a line too many."""
+    with Client(proxy.port) as client:
+        for _ in range(2):
+            client.send(b"\r\n\n")
+            assert client.get(origin.url + "/x").status == 200

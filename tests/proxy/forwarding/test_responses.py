@@ -1,7 +1,7 @@
 """What of an answer reaches the client, and how."""
 import pytest
 
-from harness.wire import Client, get
+from harness.wire import Client, Closed, get
 
 OWN = {"weir-attempts", "weir-queued", "weir-scope"}
 
@@ -236,8 +236,6 @@ def test_an_answer_that_is_none_becomes_502(weir, origin, name):
 
 
 def test_bad_chunks_cut_the_answer_short(weir, origin):
-    from harness.wire import Closed
-
     proxy = weir("defaults: {retry: {attempts: 1}}\n")
     origin.default = says(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\nxyz\r\n", then_close=True)
     try:
