@@ -106,6 +106,16 @@ static bool length_agrees(struct span value, struct span *length)
         return true;
 }
 
+/* libcurl undoes chunks and passes on what any other coding made of the body, while the field that
+ * says so ends at this hop (RFC 9112, 6.1). */
+static bool is_readable_coding(const struct answer_head *h, struct span value)
+{
+        struct span before;
+
+        return span_equal_nocase(value, span_of("chunked")) &&
+               !fields_find(&h->fields, 0, span_of("transfer-encoding"), &before, NULL);
+}
+
 static enum upstream_error parse_fields(struct answer_head *h, struct span rest)
 {
         struct span length = {NULL, 0}, coding;
@@ -129,6 +139,12 @@ static enum upstream_error parse_fields(struct answer_head *h, struct span rest)
                         if (!first)
                                 continue;
                         value = length;
+                }
+                if (span_equal_nocase(name, span_of("transfer-encoding"))) {
+                        if (span_equal_nocase(value, span_of("identity")))
+                                continue; /* of HTTP/1.1's first years: no coding at all */
+                        if (!is_readable_coding(h, value))
+                                return UPSTREAM_HTTP_RESPONSE_TRANSFER_CODING;
                 }
                 fields_add(&h->fields, name, value);
         }

@@ -211,6 +211,14 @@ static const struct answer_case {
      "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\nA: b\r\n\r\n"
      "1\r\nx\r\n0\r\n\r\n",
      200, "OK\nTransfer-Encoding: chunked\nA: b\n", "x", UPSTREAM_OK},
+    {"GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n", 0, "",
+     "", UPSTREAM_HTTP_RESPONSE_TRANSFER_CODING},
+    {"GET",
+     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n"
+     "1\r\nx\r\n0\r\n\r\n",
+     0, "", "", UPSTREAM_HTTP_RESPONSE_TRANSFER_CODING},
+    {"GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 2\r\n\r\nhi", 200,
+     "OK\nContent-Length: 2\n", "hi", UPSTREAM_OK},
     {"GET", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nhi", 200,
      "OK\nContent-Length: 2\n", "hi", UPSTREAM_OK},
     {"GET", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nhi", 0, "", "",

@@ -4,38 +4,42 @@ import threading
 import pytest
 
 from harness.origin import Gate
-from harness.wire import Client, get
+from harness.wire import Client
 
 pytestmark = pytest.mark.threads
 
 
+def annotated(client, origin):
+    return client.get(origin.url + "/x").get("weir-scope") is not None
+
+
+def wait_annotated(client, origin, wanted):
+    """Each worker takes over the new file in its next turn, just after the daemon has told of it."""
+    assert any(annotated(client, origin) == wanted for _ in range(1000))
+
+
 def test_a_good_file_takes_effect(weir, origin):
+    """For connections that are open already as well as for new ones."""
     proxy = weir("annotate: true\n")
-    assert get(proxy.port, origin.url + "/x").get("weir-scope") == origin.host
-    proxy.write("annotate: false\n")
-    proxy.reload()
-    assert get(proxy.port, origin.url + "/x").get("weir-scope") is None
-
-
-def test_a_kept_connection_sees_the_new_file(weir, origin):
-    proxy = weir("annotate: true\n")
-    with Client(proxy.port) as client:
-        assert client.get(origin.url + "/x").get("weir-scope")
+    with Client(proxy.port) as kept, Client(proxy.port) as fresh:
+        assert annotated(kept, origin)
         proxy.write("annotate: false\n")
         proxy.reload()
-        assert client.get(origin.url + "/x").get("weir-scope") is None
+        wait_annotated(kept, origin, False)
+        wait_annotated(fresh, origin, False)
 
 
 def test_a_bad_file_changes_nothing_and_is_named(weir, origin):
     proxy = weir("annotate: false\n")
     seen = len(proxy.log.all)
     proxy.write("annotate: true\nworkerz: 3\n")
-    proxy.reload()
+    assert "not reloaded" in proxy.reload()
     proxy.log.wait(r"weir\.yaml:\d+:1: workerz", seen)
-    assert get(proxy.port, origin.url + "/x").get("weir-scope") is None
-    proxy.write("annotate: true\n")
-    proxy.reload()
-    assert get(proxy.port, origin.url + "/x").get("weir-scope") == origin.host
+    with Client(proxy.port) as client:
+        assert not annotated(client, origin)
+        proxy.write("annotate: true\n")
+        proxy.reload()
+        wait_annotated(client, origin, True)
 
 
 def test_a_request_under_way_keeps_its_configuration(weir, origin):
@@ -43,16 +47,19 @@ def test_a_request_under_way_keeps_its_configuration(weir, origin):
     origin.default = lambda e: (gate.wait(), e.reply())
     proxy = weir("annotate: true\n")
     with Client(proxy.port) as client:
-        client.request(origin.url + "/x")
+        client.request(origin.url + "/held")
         origin.wait_requests(1)
         proxy.write("annotate: false\n")
         proxy.reload()
+        origin.on("/x", lambda e: e.reply())
+        with Client(proxy.port) as other:
+            wait_annotated(other, origin, False)
         gate.open()
         assert client.response().get("weir-scope") == origin.host
 
 
-def test_new_limits_reach_the_queue(weir, origin):
-    """One in flight, others queued; the new file lets four go."""
+def test_new_limits_reach_the_queue(weir, origin, origins):
+    """One in flight, others queued; under the new file they go as well."""
     gate = Gate()
     origin.default = lambda e: (gate.wait(), e.reply())
     limit = "defaults: {{limit: {{algorithm: fixed, start: {0}, ceiling: {0}}}}}\n"
@@ -60,11 +67,14 @@ def test_new_limits_reach_the_queue(weir, origin):
     clients = [Client(proxy.port) for _ in range(4)]
     clients[0].request(origin.url + "/0")
     origin.wait_requests(1)
-    proxy.write(limit.format(4))
-    proxy.reload()
     for i, client in enumerate(clients[1:], 1):
         client.request(f"{origin.url}/{i}")
-    origin.wait_requests(4)
+    proxy.write(limit.format(4) + "annotate: false\n")
+    proxy.reload()
+    with Client(proxy.port) as other:
+        wait_annotated(other, origins(), False)
+        other.request(origin.url + "/5")  # a lane takes over the policy of who comes with a newer one
+        origin.wait_requests(4)
     gate.open()
     for client in clients:
         assert client.response().status == 200
