@@ -93,7 +93,7 @@ class Lines:
 class Weir:
     """`weir run` with a configuration file of its own; use it as a context."""
 
-    def __init__(self, directory, config="", workers=1, listen="127.0.0.1:0", expect_exit=0):
+    def __init__(self, directory, config="", workers=1, listen="127.0.0.1:0", expect_exit=0, environment=None):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.access_path = self.directory / "access.log"
@@ -102,6 +102,7 @@ class Weir:
         self.workers = workers
         self.listen = listen
         self.expect_exit = expect_exit
+        self.environment = environment or {}
         self.write(config)
         self.log = Lines()
 
@@ -112,7 +113,9 @@ class Weir:
             f'listen: ["{self.listen}"]\n'
             f"workers: {self.workers}\n"
             'admin: {listen: ""}\n'
-            f'state: {{dir: "{self.directory}"}}\n' + ("" if "log:" in config else log) + config
+            + ("" if "state:" in config else f'state: {{dir: "{self.directory}"}}\n')
+            + ("" if "log:" in config else log)
+            + config
         )
 
     def __enter__(self):
@@ -123,7 +126,7 @@ class Weir:
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            env=clean_environment(self.directory),
+            env={**clean_environment(self.directory), **self.environment},
         )
         self.reader = threading.Thread(target=self.log.follow, args=(self.process.stderr,))
         self.reader.start()
