@@ -29,6 +29,7 @@ LIBRARIES = {
     "jansson.h": ["runtime", "proxy", "admin", "cli"],
     "libpsl.h": ["runtime"],
     "nettle/": ["runtime"],
+    "zlib.h": ["proxy"],
     "pthread.h": ["runtime", "proxy", "cli"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')

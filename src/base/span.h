@@ -28,6 +28,15 @@ static inline bool span_equal_nocase(struct span a, struct span b)
         return a.len == b.len && (a.len == 0 || strncasecmp(a.ptr, b.ptr, a.len) == 0);
 }
 
+/* Is `part` anywhere in `text`, compared in the same way? An empty one is. */
+static inline bool span_contains_nocase(struct span text, struct span part)
+{
+        for (size_t i = 0; part.len > 0 && i + part.len <= text.len; i++)
+                if (strncasecmp(text.ptr + i, part.ptr, part.len) == 0)
+                        return true;
+        return part.len == 0;
+}
+
 /* Without the spaces and tabs at both ends (OWS, RFC 9110, 5.6.3). */
 static inline struct span span_trim(struct span s)
 {

@@ -327,6 +327,9 @@ static const struct {
     [KIND_HOSTS] = {"a host name or address, *.HOST, or *", kind_read_hosts, kind_show_hosts},
     [KIND_RETRY_ON] = {"a status from 400 to 599, connect, timeout or reset", kind_read_retry_on,
                        kind_show_retry_on},
+    [KIND_CLASSIFY] = {"a rule such as {status: [403], header: \"server: cloudflare\", "
+                       "body: \"slow down\", as: throttled}",
+                       kind_read_classify, kind_show_classify},
 };
 
 const char *kind_expected(enum setting_kind kind)

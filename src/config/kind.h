@@ -29,7 +29,7 @@ void kind_show(const struct setting *s, const struct config *c, const struct pol
 /* What is to be written there, for people: "a duration such as …". */
 const char *kind_expected(enum setting_kind kind);
 
-/* The rest is shared by kind.c, kind_list.c and kind_scope.c. */
+/* The rest is shared by kind.c and the other files of this name. */
 
 void kind_fault(const struct reading *r, const struct node *n, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -50,6 +50,7 @@ void kind_read_ports(const struct reading *r, const struct node *n);
 void kind_read_scope(const struct reading *r, const struct node *n);
 void kind_read_hosts(const struct reading *r, const struct node *n);
 void kind_read_retry_on(const struct reading *r, const struct node *n);
+void kind_read_classify(const struct reading *r, const struct node *n);
 
 void kind_show_addresses(const struct setting *s, const struct config *c, const struct policy *p,
                          FILE *to);
@@ -62,6 +63,8 @@ void kind_show_scope(const struct setting *s, const struct config *c, const stru
 void kind_show_hosts(const struct setting *s, const struct config *c, const struct policy *p,
                      FILE *to);
 void kind_show_retry_on(const struct setting *s, const struct config *c, const struct policy *p,
+                        FILE *to);
+void kind_show_classify(const struct setting *s, const struct config *c, const struct policy *p,
                         FILE *to);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/span.h"
 #include "base/usec.h"
+#include "core/classify.h"
 #include "core/governor.h"
 #include "core/retry.h"
 #include "core/scope_key.h"
@@ -30,6 +31,10 @@ struct policy {
                 usec_t connect, first_byte, read, total;
         } timeouts;
         enum https_mode https;
+        struct {
+                const struct classify_rule *list;
+                size_t count;
+        } classify; /* before the built-in table */
         struct policy_place *places; /* of each row of the table of settings */
 };
 

@@ -28,6 +28,7 @@ enum setting_kind {
         KIND_SCOPE,
         KIND_HOSTS,
         KIND_RETRY_ON,
+        KIND_CLASSIFY,
 };
 
 enum setting_place {

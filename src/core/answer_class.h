@@ -9,5 +9,6 @@ enum answer_class {
         ANSWER_BLOCKED,    /* this client is not wanted; slowing down does not help */
         ANSWER_FAILED,     /* no usable answer: 5xx, connect or read failure, timeout */
 };
+#define ANSWER_CLASSES 5
 
 #endif

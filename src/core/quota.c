@@ -29,6 +29,9 @@ static const struct family {
      "anthropic-ratelimit-requests-reset", NULL},
 };
 
+/* Lists that are compared each with each are looked at no further; no host has as many. */
+static const size_t most_members = 32;
+
 static const struct quota_window untold = {.reset = USEC_MAX};
 
 /* Takes in a window that was read, if it can be true. */
@@ -213,9 +216,9 @@ static bool find_policy(const struct fields *fields, struct span name, uint64_t 
 {
         struct span rest, member;
         struct policy p;
-        size_t count = 0;
+        size_t count = 0, seen = 0;
         for (size_t i = 0; fields_find(fields, i, span_of("RateLimit-Policy"), &rest, &i); i++) {
-                while (next_quoted(&rest, ',', &member)) {
+                while (seen++ < most_members && next_quoted(&rest, ',', &member)) {
                         if (read_policy(member, &p) < 0)
                                 continue;
                         *ret = p;
@@ -267,14 +270,17 @@ static void read_parts(const struct fields *fields, struct span name, struct spa
 static void read_ratelimit(const struct fields *fields, usec_t clock, struct quota *q)
 {
         struct span rest, member, name, key, value;
+        size_t seen = 0;
         for (size_t i = 0; fields_find(fields, i, span_of("RateLimit"), &rest, &i); i++) {
                 struct span first = rest;
+                if (seen++ >= most_members)
+                        return;
                 if (next_quoted(&first, ';', &name) && take_pair(name, &key, &value)) {
                         bool by_comma = memchr(name.ptr, ',', name.len) != NULL;
                         read_parts(fields, span_of(""), rest, by_comma ? ',' : ';', clock, q);
                         continue;
                 }
-                while (next_quoted(&rest, ',', &member))
+                while (seen++ < most_members && next_quoted(&rest, ',', &member))
                         if (next_quoted(&member, ';', &name))
                                 read_parts(fields, name, member, ';', clock, q);
         }
@@ -299,7 +305,8 @@ static int count_of(struct span counts, usec_t length, uint64_t *ret)
         struct span member;
         uint64_t count;
         usec_t of;
-        while (span_next(&counts, ',', &member)) {
+        size_t seen = 0;
+        while (seen++ < most_members && span_next(&counts, ',', &member)) {
                 if (read_per(member, &count, &of) < 0 || of != length)
                         continue;
                 *ret = count;
@@ -314,7 +321,8 @@ static void read_app(const struct fields *fields, struct quota *q)
         if (!fields_find(fields, 0, span_of("X-App-Rate-Limit"), &limits, NULL) ||
             !fields_find(fields, 0, span_of("X-App-Rate-Limit-Count"), &counts, NULL))
                 return;
-        while (span_next(&limits, ',', &member)) {
+        size_t seen = 0;
+        while (seen++ < most_members && span_next(&limits, ',', &member)) {
                 struct quota_window w = untold;
                 uint64_t used;
                 if (read_per(member, &w.limit, &w.length) < 0 ||

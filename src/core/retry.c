@@ -40,6 +40,8 @@ static int plain_status(const struct retry_case *c)
                 return 429;
         if (c->class == ANSWER_OVERLOADED)
                 return 503;
+        if (c->class == ANSWER_FAILED && classify_status(c->status) != ANSWER_FAILED)
+                return 500; /* by a rule of classify */
         switch (c->status) {
         case 520:
         case 521:

@@ -87,7 +87,7 @@ enum retry_verdict {
  * where `methods` says all; no other method ever):
  *   - an overloaded answer that names no wait, under the same entries of `on`;
  *   - a failed answer, where `on` has its status; Cloudflare's 520, 521, 523 go by 502 as well, its
- *     522 and 524 by 504;
+ *     522 and 524 by 504, and what only a rule made a failure by 500;
  *   - 408 and 425 whatever `on` says, but only as the answer to the first attempt; 425 with any
  *     method, since it means "not processed";
  *   - an answer that is a success by itself (404, 423 …) but whose status `on` has;

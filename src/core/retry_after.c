@@ -4,7 +4,6 @@
 #include <stdbool.h>
 
 #include "base/fields.h"
-#include "base/span.h"
 #include "core/duration.h"
 #include "core/http_date.h"
 
@@ -88,4 +87,71 @@ int retry_after_read(const struct fields *fields, usec_t now_real, usec_t *ret_w
                 return r;
         *ret_wait = longest;
         return 0;
+}
+
+static const uint64_t most_seconds = 1000; /* in JSON, where the unit is anyone's guess */
+
+static bool is_space(char c)
+{
+        return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static void skip_space(struct span *rest)
+{
+        while (rest->len > 0 && is_space(*rest->ptr))
+                rest->ptr++, rest->len--;
+}
+
+static bool take(struct span *rest, char c)
+{
+        skip_space(rest);
+        if (rest->len == 0 || *rest->ptr != c)
+                return false;
+        rest->ptr++, rest->len--;
+        return true;
+}
+
+/* Takes a string off the front, which begins with a quotation mark. ret  without the marks */
+static bool take_string(struct span *rest, struct span *ret)
+{
+        for (size_t i = 1; i < rest->len; i++) {
+                if (rest->ptr[i] == '\\') {
+                        i++;
+                } else if (rest->ptr[i] == '"') {
+                        *ret = (struct span){rest->ptr + 1, i - 1};
+                        *rest = (struct span){rest->ptr + i + 1, rest->len - i - 1};
+                        return true;
+                }
+        }
+        return false;
+}
+
+/* A number that ends where a member may end: not one that the end of the text has cut. */
+static bool take_number(struct span *rest, struct decimal *ret)
+{
+        skip_space(rest);
+        return decimal_take(rest, ret) == 0 && rest->len > 0 &&
+               (is_space(*rest->ptr) || *rest->ptr == ',' || *rest->ptr == '}');
+}
+
+int retry_after_in_json(struct span text, usec_t *ret_wait)
+{
+        struct span rest = text, string;
+        struct decimal number;
+        while (rest.len > 0) {
+                const char *quote = memchr(rest.ptr, '"', rest.len);
+                if (!quote)
+                        break;
+                rest = (struct span){quote, rest.len - (size_t)(quote - rest.ptr)};
+                if (!take_string(&rest, &string))
+                        break;
+                if (!span_equal(string, span_of("retry_after")) || !take(&rest, ':') ||
+                    !take_number(&rest, &number))
+                        continue;
+                bool is_msec = number.whole > most_seconds ||
+                               (number.whole == most_seconds && number.billionth > 0);
+                *ret_wait = decimal_usec(number, is_msec ? USEC_PER_MSEC : USEC_PER_SEC);
+                return 0;
+        }
+        return -ENOENT;
 }

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "base/span.h"
 #include "base/usec.h"
 
 struct fields;
@@ -34,5 +35,14 @@ int retry_after_parse(const char *value, size_t len, usec_t now_real, usec_t *re
  * it names can be read.
  */
 int retry_after_read(const struct fields *fields, usec_t now_real, usec_t *ret_wait);
+
+/*
+ * Finds the wait that a JSON text names with a member "retry_after": {"retry_after": 1.5}, at
+ * whatever depth. Seconds; above 1000 milliseconds, as those who mean these never say less. The
+ * text may end anywhere.
+ *
+ * Returns 0; or -ENOENT with *ret_wait untouched where there is none, or none that can be read.
+ */
+int retry_after_in_json(struct span text, usec_t *ret_wait);
 
 #endif

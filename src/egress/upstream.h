@@ -76,6 +76,8 @@ enum upstream_flow { UPSTREAM_MORE, UPSTREAM_PAUSE };
 /* All are called on the worker's thread, never from within upstream_start. Each may call
  * attempt_cancel or attempt_discard; after that no other is called. */
 struct upstream_handlers {
+        /* What the answer points to stays until the attempt has ended, on_end included, or was
+         * cancelled or discarded. */
         void (*on_head)(void *arg, const struct upstream_answer *answer);
         /* Body bytes, decoded from chunks but not from content codings. PAUSE: they were not taken,
          * and are offered again after attempt_resume. */

@@ -18,7 +18,8 @@
 static const unsigned may_follow[] = {
     [EXCHANGE_RECEIVED] = TO(WAITING) | TO(SENDING) | TO(REPLYING) | TO(CLOSED),
     [EXCHANGE_WAITING] = TO(SENDING) | TO(REPLYING) | TO(CLOSED),
-    [EXCHANGE_SENDING] = TO(SLEEPING) | TO(REPLYING) | TO(CLOSED),
+    [EXCHANGE_SENDING] = TO(PEEKING) | TO(SLEEPING) | TO(REPLYING) | TO(CLOSED),
+    [EXCHANGE_PEEKING] = TO(SLEEPING) | TO(REPLYING) | TO(CLOSED),
     [EXCHANGE_SLEEPING] = TO(SENDING) | TO(REPLYING) | TO(CLOSED),
     [EXCHANGE_REPLYING] = TO(CLOSED),
     [EXCHANGE_CLOSED] = 0,
@@ -71,6 +72,7 @@ void exchange_close(struct exchange *ex, enum outcome outcome)
                 write_access_log(ex);
         if (ex->attempt)
                 attempt_cancel(ex->attempt);
+        peek_free(ex->peek);
         give_ticket_back(ex);
         list_remove(&ex->link);
         atomic_fetch_sub_explicit(&w->shared->exchanges, 1, memory_order_relaxed);

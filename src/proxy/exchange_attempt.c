@@ -14,23 +14,6 @@
 /* What may wait in a client's socket buffer before the upstream is told to pause. */
 #define OUTPUT_MARK ((size_t)256 * 1024)
 
-static const char *class_name(enum answer_class class)
-{
-        switch (class) {
-        case ANSWER_SUCCESS:
-                return "success";
-        case ANSWER_THROTTLED:
-                return "throttled";
-        case ANSWER_OVERLOADED:
-                return "overloaded";
-        case ANSWER_BLOCKED:
-                return "blocked";
-        case ANSWER_FAILED:
-                return "failed";
-        }
-        return "";
-}
-
 /* ---- again, or not ---- */
 
 static usec_t time_left(const struct exchange *ex)
@@ -76,10 +59,10 @@ static bool try_again(struct exchange *ex, struct retry_case *c)
 
 /* ---- the answer ---- */
 
-static void forward(struct exchange *ex, const struct upstream_answer *answer,
-                    enum answer_class class)
+static void forward(struct exchange *ex, const struct upstream_answer *answer)
 {
         struct reply_note note;
+        enum answer_class class = ex->told.class;
         bool gave_up =
             class == ANSWER_THROTTLED || class == ANSWER_OVERLOADED || class == ANSWER_FAILED;
         exchange_move(ex, EXCHANGE_REPLYING);
@@ -87,29 +70,6 @@ static void forward(struct exchange *ex, const struct upstream_answer *answer,
         ex->status = answer->status;
         reply_forward(ex->req, answer, ex->worker->shared->via, exchange_note(ex, &note),
                       ex->message.wants_close || ex->worker->draining);
-}
-
-static void on_head(void *arg, const struct upstream_answer *answer)
-{
-        struct exchange *ex = arg;
-        struct answer told = {0};
-        unsigned unreadable = answer_read(answer->fields, clock_real(), &told);
-        atomic_fetch_add_explicit(&ex->worker->shared->unreadable, unreadable,
-                                  memory_order_relaxed);
-        told.class = classify_answer(
-            &(struct classify_case){answer->status, answer->fields, told.wait_named});
-        told.class = gate_answer(ex->worker->shared->gate, &ex->ticket, &told);
-        ex->class = class_name(told.class);
-        struct retry_case again = {.status = answer->status,
-                                   .class = told.class,
-                                   .wait_named = told.wait_named,
-                                   .wait = told.wait};
-        if (!try_again(ex, &again)) {
-                forward(ex, answer, again.class);
-        } else {
-                attempt_discard(ex->attempt);
-                ex->attempt = NULL;
-        }
 }
 
 /* The client has read what waited for it. */
@@ -123,18 +83,102 @@ static void on_output_empty(struct evhttp_connection *evcon, void *arg)
         }
 }
 
+/* Empties `piece`. */
+static void send_body(struct exchange *ex, struct evbuffer *piece)
+{
+        size_t len = evbuffer_get_length(piece);
+        if (len == 0)
+                return;
+        evhttp_send_reply_chunk_with_cb(ex->req, piece, on_output_empty, ex);
+        evbuffer_drain(piece, evbuffer_get_length(piece)); /* not taken where no body is due */
+        ex->bytes_out += len;
+}
+
+static struct classify_case case_of(const struct exchange *ex, const struct upstream_answer *answer)
+{
+        return (struct classify_case){
+            .rules = ex->policy->classify.list,
+            .rule_count = ex->policy->classify.count,
+            .status = answer->status,
+            .fields = answer->fields,
+            .wait_named = ex->told.wait_named,
+        };
+}
+
+/* The limiter learns from the answer, and may know better what it means. */
+static void learn(struct exchange *ex)
+{
+        struct worker_shared *shared = ex->worker->shared;
+        ex->told.class = gate_answer(shared->gate, &ex->ticket, &ex->told);
+        ex->class = answer_class_name(ex->told.class);
+        atomic_fetch_add_explicit(&shared->answers[ex->told.class], 1, memory_order_relaxed);
+        if (ex->told.by_address)
+                atomic_fetch_add_explicit(&shared->by_address, 1, memory_order_relaxed);
+}
+
+/* All is known of the answer that is needed: it is forwarded, or the request goes again. */
+static void judge(struct exchange *ex, const struct upstream_answer *answer, struct span body)
+{
+        struct classify_case c = case_of(ex, answer);
+        c.has_body = true;
+        c.body = body;
+        answer_judge(&ex->told, &c);
+        learn(ex);
+        struct retry_case again = {.status = answer->status,
+                                   .class = ex->told.class,
+                                   .wait_named = ex->told.wait_named,
+                                   .wait = ex->told.wait};
+        if (!try_again(ex, &again)) {
+                forward(ex, answer);
+        } else if (ex->attempt) {
+                attempt_discard(ex->attempt);
+                ex->attempt = NULL;
+        }
+}
+
+/* Enough of the body is there, or no more of it will come. */
+static void end_peek(void *arg)
+{
+        struct exchange *ex = arg;
+        struct peek *peek = ex->peek;
+        ex->peek = NULL;
+        judge(ex, peek_head(peek), peek_text(peek));
+        if (ex->state == EXCHANGE_REPLYING)
+                send_body(ex, peek_body(peek));
+        peek_free(peek);
+}
+
+static void on_head(void *arg, const struct upstream_answer *answer)
+{
+        struct exchange *ex = arg;
+        unsigned unreadable = answer_read(answer->fields, clock_real(), &ex->told);
+        if (unreadable)
+                atomic_fetch_add_explicit(&ex->worker->shared->unreadable, unreadable,
+                                          memory_order_relaxed);
+        struct classify_case c = case_of(ex, answer);
+        if (answer_wants_body(&c) && peek_can_read(answer->fields)) {
+                exchange_move(ex, EXCHANGE_PEEKING);
+                ex->peek = peek_new(ex->worker->base, answer, end_peek, ex);
+        } else {
+                judge(ex, answer, (struct span){NULL, 0});
+        }
+}
+
 static enum upstream_flow on_body(void *arg, const void *data, size_t len)
 {
         struct exchange *ex = arg;
         struct evbuffer *scratch = ex->worker->scratch;
+        if (ex->state == EXCHANGE_PEEKING) {
+                if (peek_take(ex->peek, data, len))
+                        end_peek(ex);
+                return UPSTREAM_MORE;
+        }
         if (evbuffer_get_length(bufferevent_get_output(ex->client->bev)) >= OUTPUT_MARK) {
                 ex->paused = true;
                 return UPSTREAM_PAUSE;
         }
         evbuffer_add(scratch, data, len);
-        evhttp_send_reply_chunk_with_cb(ex->req, scratch, on_output_empty, ex);
-        evbuffer_drain(scratch, evbuffer_get_length(scratch)); /* not taken where no body is due */
-        ex->bytes_out += len;
+        send_body(ex, scratch);
         return UPSTREAM_MORE;
 }
 
@@ -154,11 +198,11 @@ static void on_failure(struct exchange *ex, const struct upstream_end *end)
 {
         struct retry_case again = {.class = ANSWER_FAILED,
                                    .failure = upstream_error_failure(end->error)};
-        ex->class = class_name(ANSWER_FAILED);
+        ex->told = (struct answer){.class = ANSWER_FAILED};
+        ex->class = answer_class_name(ANSWER_FAILED);
         /* A denied address says nothing about the host's limit. */
         if (end->error != UPSTREAM_DESTINATION_IP_PROHIBITED)
-                gate_answer(ex->worker->shared->gate, &ex->ticket,
-                            &(struct answer){.class = ANSWER_FAILED});
+                learn(ex);
         if (try_again(ex, &again))
                 return;
         struct reply_refusal r = {
@@ -181,6 +225,10 @@ static void on_end(void *arg, const struct upstream_end *end)
                 on_failure(ex, end);
                 return;
         }
+        if (ex->state == EXCHANGE_PEEKING)
+                end_peek(ex);
+        if (ex->state != EXCHANGE_REPLYING)
+                return; /* it goes again */
         finish_attempt(ex);
         if (end->error != UPSTREAM_OK)
                 cut_short(ex);

@@ -5,16 +5,19 @@
 #include "base/list.h"
 #include "base/usec.h"
 #include "config/config.h"
+#include "core/answer.h"
 #include "core/governor.h"
 #include "core/outcome.h"
 #include "egress/upstream.h"
 #include "proxy/message.h"
+#include "proxy/peek.h"
 #include "proxy/reply.h"
 
 enum exchange_state {
         EXCHANGE_RECEIVED,
         EXCHANGE_WAITING,  /* for its turn */
         EXCHANGE_SENDING,  /* an attempt is under way, no head yet */
+        EXCHANGE_PEEKING,  /* a head is there; what it means depends on the body */
         EXCHANGE_SLEEPING, /* until a retry may go */
         EXCHANGE_REPLYING, /* the final answer is on its way to the client */
         EXCHANGE_CLOSED,
@@ -34,7 +37,9 @@ struct exchange {
         struct ticket ticket;
         bool ticket_out; /* the governor has it: waiting or in flight */
         struct attempt *attempt;
-        bool paused; /* the attempt waits for the client to read */
+        struct answer told; /* the last one */
+        struct peek *peek;  /* NULL unless PEEKING */
+        bool paused;        /* the attempt waits for the client to read */
 
         usec_t arrived, arrived_real;
         usec_t deadline; /* no head of an answer later than this is of use */

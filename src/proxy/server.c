@@ -217,8 +217,11 @@ void server_count(struct server *s, struct server_counts *ret)
             .clients = atomic_load(&s->shared.clients),
             .exchanges = atomic_load(&s->shared.exchanges),
             .served = atomic_load(&s->shared.served),
+            .by_address = atomic_load(&s->shared.by_address),
             .unreadable = atomic_load(&s->shared.unreadable),
         };
+        for (size_t i = 0; i < ANSWER_CLASSES; i++)
+                ret->answers[i] = atomic_load(&s->shared.answers[i]);
         gate_stats(s->shared.gate, &ret->governor);
 }
 

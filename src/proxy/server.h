@@ -8,16 +8,20 @@
 
 #include "base/usec.h"
 #include "config/config.h"
+#include "core/answer_class.h"
 #include "core/governor.h"
 #include "runtime/state.h"
 
 struct server;
 
 struct server_counts {
-        size_t clients;    /* connections open */
-        size_t exchanges;  /* requests not yet answered whole */
-        size_t served;     /* exchanges ended since the start */
-        size_t unreadable; /* fields of answers that made no sense, since the start */
+        size_t clients;   /* connections open */
+        size_t exchanges; /* requests not yet answered whole */
+        size_t served;    /* exchanges ended since the start */
+        /* since the start: */
+        size_t answers[ANSWER_CLASSES]; /* of each class; none at all counts as failed */
+        size_t by_address;              /* of those throttled: by the address that asked */
+        size_t unreadable;              /* fields of answers that made no sense */
         struct governor_stats governor;
 };
 

@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "base/prng.h"
 #include "config/config.h"
+#include "core/answer_class.h"
 #include "egress/upstream.h"
 #include "runtime/gate.h"
 #include "runtime/mailbox.h"
@@ -23,7 +24,7 @@ struct worker_shared {
         char *via; /* our entry in Via: the name, and a comment that tells this instance */
         int done;  /* an eventfd: each worker adds one when its loop has ended */
         atomic_size_t clients, exchanges, served;
-        atomic_size_t unreadable;
+        atomic_size_t unreadable, by_address, answers[ANSWER_CLASSES];
 };
 
 /* Everything here but the letters is touched by the worker's own thread alone. */

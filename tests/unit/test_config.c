@@ -152,6 +152,11 @@ static const char all[] =
     "    budget: 33.3%}\n"
     "  timeouts: {connect: 1ms, first_byte: 2ms, read: 3ms, total: 4ms}\n"
     "  https: tunnel\n"
+    "  classify:\n"
+    "    - {status: [403, 999], header: \"Server:  cloudflare \", body: 'slow \"down\"', as: "
+    "throttled}\n"
+    "    - {as: blocked, header: x-robot}\n"
+    "    - {status: 200, body: 1015, as: failed}\n"
     "rules:\n"
     "  - name: first-one\n"
     "    hosts: [\"*.Example.COM\", \"[2001:DB8:0::1]\", 192.0.2.7, a.]\n"
@@ -159,6 +164,7 @@ static const char all[] =
     "    retry: {on: []}\n"
     "  - hosts: \"*\"\n"
     "    breaker: {when_open: wait}\n"
+    "    classify: [{status: 503, as: success}]\n"
     "    scope: host\n";
 
 static void reads_every_kind(void **state)
@@ -194,6 +200,23 @@ static void reads_every_kind(void **state)
         assert_true(p->retry.on.reset && !p->retry.on.connect && !p->retry.on.timeout);
         assert_int_equal(p->retry.methods, RETRY_ALL_METHODS);
         assert_true(p->lane.retry_share == p->retry.budget);
+        assert_int_equal(p->classify.count, 3);
+        const struct classify_rule *rule = p->classify.list;
+        assert_int_equal(rule[0].status_count, 2);
+        assert_int_equal(rule[0].status[0], 403);
+        assert_int_equal(rule[0].status[1], 999);
+        assert_true(span_equal(rule[0].name, span_of("Server")));
+        assert_true(span_equal(rule[0].value, span_of("cloudflare")));
+        assert_true(span_equal(rule[0].body, span_of("slow \"down\"")));
+        assert_int_equal(rule[0].as, ANSWER_THROTTLED);
+        assert_int_equal(rule[1].status_count, 0);
+        assert_true(span_equal(rule[1].name, span_of("x-robot")));
+        assert_int_equal(rule[1].value.len, 0);
+        assert_int_equal(rule[1].body.len, 0);
+        assert_int_equal(rule[1].as, ANSWER_BLOCKED);
+        assert_int_equal(rule[2].status[0], 200);
+        assert_int_equal(rule[2].name.len, 0);
+        assert_true(span_equal(rule[2].body, span_of("1015")));
         const struct policy *r = &c->rules[0];
         assert_string_equal(r->name, "first-one");
         assert_string_equal(r->hosts[0], "*.example.com");
@@ -211,6 +234,9 @@ static void reads_every_kind(void **state)
         assert_string_equal(c->rules[1].name, "*");
         assert_false(c->rules[1].lane.refuse_when_open);
         assert_int_equal(c->rules[1].scope_count, 1);
+        assert_ptr_equal(r->classify.list, p->classify.list);
+        assert_int_equal(c->rules[1].classify.count, 1); /* in the place of the defaults' */
+        assert_int_equal(c->rules[1].classify.list[0].as, ANSWER_SUCCESS);
         config_unref(c);
 }
 

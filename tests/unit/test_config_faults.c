@@ -5,6 +5,13 @@
 #include "tests/unit/config_text.h"
 
 #define SCOPE "host, domain, port, rule, client, session, path:N or header:NAME"
+#define STATUS "a status from 200 to 999"
+#define CLASS "throttled, overloaded, blocked, failed or success"
+#define PATTERN "the name of a header field and a text in its value, as in \"server: cloudflare\""
+#define CLASSIFY                                                                               \
+        "a rule such as {status: [403], header: \"server: cloudflare\", body: \"slow down\", " \
+        "as: throttled}"
+#define FOR_ALL "status, header or body is missing: it would be for every answer"
 #define SEGMENTS "path:N with a number of segments from 1 to 16, as in path:2"
 #define FIELD "header:NAME with the name of a field, as in header:authorization"
 
@@ -185,6 +192,40 @@ static const struct {
      "f:1:30: rules[0].start: unknown key; did you mean \"limit.start\"?\n"
      "f:1:48: rules[0].limit.strat: unknown key; did you mean \"start\"?\n"
      "f:1:59: rules[0].rules: unknown key\n"},
+    {"defaults: {classify: {status: 403, as: blocked}}\n",
+     "f:1:22: defaults.classify: expected a list, got keys\n"},
+    {"defaults:\n"
+     "  classify:\n"
+     "    - slow\n"
+     "    - {status: 403}\n"
+     "    - {as: blocked}\n"
+     "    - {}\n",
+     "f:3:7: defaults.classify[0]: expected " CLASSIFY ", got \"slow\"\n"
+     "f:4:7: defaults.classify[1]: as is missing\n"
+     "f:5:7: defaults.classify[2]: " FOR_ALL "\n"
+     "f:6:7: defaults.classify[3]: as is missing\n"
+     "f:6:7: defaults.classify[3]: " FOR_ALL "\n"},
+    {"rules:\n"
+     "- hosts: a\n"
+     "  classify:\n"
+     "  - {status: [], as: slow}\n"
+     "  - {status: [199, x, [403], 1000], as: [blocked]}\n"
+     "  - {header: \": cloudflare\", body: [x], as: blocked}\n"
+     "  - {header: \"my server: x\", body: \"\", as: ~}\n"
+     "  - {headers: x, body: y, as: blocked}\n",
+     "f:4:14: rules[0].classify[0].status: expected " STATUS ", got an empty list\n"
+     "f:4:22: rules[0].classify[0].as: expected " CLASS ", got \"slow\"\n"
+     "f:5:15: rules[0].classify[1].status: expected " STATUS ", got \"199\"\n"
+     "f:5:20: rules[0].classify[1].status: expected " STATUS ", got \"x\"\n"
+     "f:5:23: rules[0].classify[1].status: expected " STATUS ", got a list\n"
+     "f:5:30: rules[0].classify[1].status: expected " STATUS ", got \"1000\"\n"
+     "f:5:41: rules[0].classify[1].as: expected " CLASS ", got a list\n"
+     "f:6:14: rules[0].classify[2].header: expected " PATTERN ", got \": cloudflare\"\n"
+     "f:6:36: rules[0].classify[2].body: expected a text in the body, got a list\n"
+     "f:7:14: rules[0].classify[3].header: expected " PATTERN ", got \"my server: x\"\n"
+     "f:7:36: rules[0].classify[3].body: expected a text in the body, got \"\"\n"
+     "f:7:44: rules[0].classify[3].as: expected " CLASS ", got nothing\n"
+     "f:8:6: rules[0].classify[4].headers: unknown key; a rule has status, header, body and as\n"},
     {"[listen]\n", "f:1:1: expected keys such as \"listen:\", got a list\n"},
     {"listen\n", "f:1:1: expected keys such as \"listen:\", got \"listen\"\n"},
     {"workers: &x 0\nannotate: *x\nlog: *x\n", "f:1:10: anchors (&name) are not supported\n"

@@ -149,13 +149,13 @@ static void a_spent_quota_closes(void **state)
 {
         (void)state;
         static const struct {
-                enum answer_class class;
                 usec_t reset, closed; /* from the answer on; 0: not */
+                enum answer_class class;
                 bool half_open;
         } cases[] = {
-            {ANSWER_SUCCESS, 7 * S, 7 * S, false},     {ANSWER_SUCCESS, 0, QUOTA_HOLD_MIN, false},
-            {ANSWER_SUCCESS, 3600 * S, 900 * S, true}, /* max_hold ends it, not the host */
-            {ANSWER_FAILED, 7 * S, 7 * S, false},      {ANSWER_BLOCKED, 7 * S, 0, false},
+            {7 * S, 7 * S, ANSWER_SUCCESS, false},     {0, QUOTA_HOLD_MIN, ANSWER_SUCCESS, false},
+            {3600 * S, 900 * S, ANSWER_SUCCESS, true}, /* max_hold ends it, not the host */
+            {7 * S, 7 * S, ANSWER_FAILED, false},      {7 * S, 0, ANSWER_BLOCKED, false},
         };
         for (size_t i = 0; i < COUNT_OF(cases); i++) {
                 struct bench b;

@@ -1,5 +1,7 @@
 #include "tests/unit/unit.h"
 
+#include <stdlib.h>
+
 #include "base/fields.h"
 #include "core/quota.h"
 
@@ -352,6 +354,39 @@ static void names_the_hold(void **state)
         }
 }
 
+/* Lists are compared each with each: no host may keep us busy with long ones. */
+static void looks_at_so_many_members(void **state)
+{
+        (void)state;
+        static const struct {
+                const char *name, *member, *other_name, *other;
+        } cases[] = {
+            {"RateLimit", "\"a\";t=1,", "RateLimit-Policy", "\"b\";q=1;w=1,"},
+            {"RateLimit", "\"a\";r=1;t=1,", "RateLimit-Policy", "\"b\";q=1;w=1,"},
+            {"X-App-Rate-Limit", "20:1,", "X-App-Rate-Limit-Count", "3:2,"},
+        };
+        const size_t count = 20000;
+        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+                struct fields f = {0};
+                struct quota q;
+                const char *texts[] = {cases[i].member, cases[i].other};
+                const char *names[] = {cases[i].name, cases[i].other_name};
+                for (size_t k = 0; k < 2; k++) {
+                        size_t len = strlen(texts[k]);
+                        char *all = malloc(count * len);
+                        assert_non_null(all);
+                        for (size_t n = 0; n < count; n++)
+                                memcpy(all + n * len, texts[k], len);
+                        fields_add(&f, span_of(names[k]), (struct span){all, count * len});
+                        free(all);
+                }
+                quota_read(&f, NOW, &q);
+                fields_done(&f);
+                assert_true(q.count <= QUOTA_MAX_WINDOWS);
+                assert_true(q.unreadable <= 32);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -359,6 +394,7 @@ int main(void)
             cmocka_unit_test(reads_each_reset),
             cmocka_unit_test(keeps_no_more_windows_than_fit),
             cmocka_unit_test(names_the_hold),
+            cmocka_unit_test(looks_at_so_many_members),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,6 +132,9 @@ static const struct {
     {ANSWER_FAILED, 500, 0, "GET", 1, -1, ON_NOTHING, NO},
     {ANSWER_FAILED, 500, 0, "GET", 1, -1, ON_420_ONLY, NO},
     {ANSWER_FAILED, 501, 0, "GET", 1, -1, 0, NO},
+    {ANSWER_FAILED, 200, 0, "GET", 1, -1, 0, BUDGET}, /* by a rule of classify */
+    {ANSWER_FAILED, 200, 0, "POST", 1, -1, 0, NO},
+    {ANSWER_FAILED, 200, 0, "GET", 1, -1, ON_420_ONLY, NO},
     {ANSWER_FAILED, 520, 0, "GET", 1, -1, 0, BUDGET},
     {ANSWER_FAILED, 521, 0, "GET", 1, -1, 0, BUDGET},
     {ANSWER_FAILED, 522, 0, "GET", 1, -1, 0, BUDGET},

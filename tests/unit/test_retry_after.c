@@ -178,12 +178,65 @@ static void reads_an_answer(void **state)
         }
 }
 
+static const struct {
+        const char *text;
+        usec_t wait;
+} bodies[] = {
+    {"{\"retry_after\": 1.5}", 1500000},
+    {"{\"retry_after\":0}", 0},
+    {"{ \"retry_after\"\t:\n 64.57 , \"global\": false}", 64570000},
+    {"{\"message\": \"slow\", \"retry_after\": 3}", SECONDS(3)},
+    {"{\"ok\":false,\"parameters\":{\"retry_after\":35}}", SECONDS(35)},
+    {"[{\"retry_after\": 2}]", SECONDS(2)},
+    /* over 1000: milliseconds */
+    {"{\"retry_after\": 1000}", SECONDS(1000)},
+    {"{\"retry_after\": 1000.5}", 1000500},
+    {"{\"retry_after\": 1001}", 1001000},
+    {"{\"retry_after\": 64570}", 64570000},
+    {"{\"retry_after\": 99999999999999999999999}", USEC_MAX},
+    /* a member of that name, and no text that looks like one */
+    {"{\"message\": \"retry_after\", \"x\": 5}", ABSENT},
+    {"{\"message\": \"\\\"retry_after\\\": 5,\"}", ABSENT},
+    {"{\"a\\\\\": 1, \"retry_after\": 5}", SECONDS(5)},
+    {"{\"x_retry_after\": 5}", ABSENT},
+    {"{\"Retry_After\": 5}", ABSENT},
+    {"retry_after: 5,", ABSENT},
+    /* not a number that can be used */
+    {"{\"retry_after\": \"5\"}", ABSENT},
+    {"{\"retry_after\": -5}", ABSENT},
+    {"{\"retry_after\": 1e3}", ABSENT},
+    {"{\"retry_after\": null}", ABSENT},
+    {"{\"retry_after\": {\"retry_after\": 5}}", SECONDS(5)},
+    /* it may end anywhere */
+    {"{\"retry_after\": 12", ABSENT},
+    {"{\"retry_after\": ", ABSENT},
+    {"{\"retry_after\"", ABSENT},
+    {"{\"retry_aft", ABSENT},
+    {"{\"retry_after\\", ABSENT},
+    {"\"", ABSENT},
+    {"", ABSENT},
+};
+
+static void reads_a_body(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < COUNT_OF(bodies); i++) {
+                usec_t wait = ABSENT;
+                int r = retry_after_in_json(span_of(bodies[i].text), &wait);
+                if (r != (bodies[i].wait == ABSENT ? -ENOENT : 0) || wait != bodies[i].wait)
+                        fail_msg("%s: %d, %llu µs", bodies[i].text, r, (unsigned long long)wait);
+        }
+        usec_t wait = ABSENT;
+        assert_int_equal(retry_after_in_json((struct span){NULL, 0}, &wait), -ENOENT);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(reads_a_value),
             cmocka_unit_test(stops_at_the_given_length),
             cmocka_unit_test(reads_an_answer),
+            cmocka_unit_test(reads_a_body),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

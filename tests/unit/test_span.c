@@ -87,12 +87,41 @@ static void takes_lists_apart(void **state)
         assert_false(span_next(&none, ',', &item));
 }
 
+static void contains(void **state)
+{
+        (void)state;
+        static const struct {
+                const char *text, *part;
+                bool yes;
+        } rows[] = {
+            {"slow down", "slow down", true},
+            {"Slow Down, please", "sLOW dOWN", true},
+            {"please slow down", "down", true},
+            {"slo", "slow", false},
+            {"slowslo", "slow down", false},
+            {"sloslow", "slow", true},
+            {"slow", "", true},
+            {"", "", true},
+            {"", "s", false},
+            {"1015", "1015", true},
+        };
+        for (size_t i = 0; i < COUNT_OF(rows); i++)
+                if (span_contains_nocase(span_of(rows[i].text), span_of(rows[i].part)) !=
+                    rows[i].yes)
+                        fail_msg("%s in %s", rows[i].part, rows[i].text);
+        assert_false(span_contains_nocase((struct span){"slow down", 8}, span_of("down")));
+        assert_true(span_contains_nocase((struct span){"a\0down", 6}, span_of("down")));
+        assert_false(span_contains_nocase((struct span){NULL, 0}, span_of("down")));
+        assert_true(span_contains_nocase((struct span){NULL, 0}, (struct span){NULL, 0}));
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(compares),
             cmocka_unit_test(trims),
             cmocka_unit_test(takes_lists_apart),
+            cmocka_unit_test(contains),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
