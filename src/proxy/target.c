@@ -51,7 +51,9 @@ const char *target_read_authority(struct target *ret, struct span authority)
         struct span host, rest = authority;
         ret->authority = authority;
         ret->port = 0;
-        if (authority.len && memchr(authority.ptr, '@', authority.len))
+        if (authority.len == 0)
+                return "The target names no host.";
+        if (memchr(authority.ptr, '@', authority.len))
                 return "A user name in the target is not allowed.";
         if (!take_host(&rest, &host))
                 return "The host in the target is malformed.";
