@@ -178,7 +178,8 @@ bool origin_leave(struct origin *o)
 
 bool origin_quota(const struct origin *o, usec_t now, struct quota_window *ret)
 {
-        if (o->config.kind != ORIGIN_FIXED_WINDOW)
+        if (o->config.kind != ORIGIN_FIXED_WINDOW &&
+            o->config.kind != ORIGIN_WINDOW_AND_CONCURRENCY)
                 return false;
         double limit = per_window(o);
         *ret = (struct quota_window){
@@ -195,14 +196,16 @@ double origin_stretch(const struct origin *o)
                                                    : 1;
 }
 
-double origin_tolerates(const struct origin *o)
+double origin_tolerates(const struct origin *o, usec_t service)
 {
+        double in_windows = per_window(o) / usec_seconds(o->config.period);
         switch (o->config.kind) {
         case ORIGIN_FIXED_WINDOW:
         case ORIGIN_SLIDING:
         case ORIGIN_PENALTY_BOX:
+                return in_windows;
         case ORIGIN_WINDOW_AND_CONCURRENCY:
-                return per_window(o) / usec_seconds(o->config.period);
+                return fmin(in_windows, servers(o) / usec_seconds(service));
         case ORIGIN_CONCURRENCY:
         case ORIGIN_OVERLOADED:
                 return o->config.rate * servers(o) / o->config.servers;

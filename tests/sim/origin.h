@@ -23,7 +23,7 @@ enum origin_kind {
 
 struct origin_config {
         enum origin_kind kind;
-        double rate; /* requests/s */
+        double rate; /* requests/s; with servers alone what they manage, for the record */
         usec_t period;
         double burst;
         double servers;
@@ -67,7 +67,7 @@ double origin_stretch(const struct origin *o);
 /* What is left of the present window; false where there are none. */
 bool origin_quota(const struct origin *o, usec_t now, struct quota_window *ret);
 
-/* What the host bears, requests/s. */
-double origin_tolerates(const struct origin *o);
+/* What the host bears, requests/s; serving one takes it `service` on average. */
+double origin_tolerates(const struct origin *o, usec_t service);
 
 #endif

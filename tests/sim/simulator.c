@@ -6,12 +6,18 @@
 #include "base/heap.h"
 #include "base/list.h"
 #include "base/xalloc.h"
-#include "core/limiter_state.h"
 
 static const usec_t begin = 1000000 * USEC_PER_SEC; /* a monotonic clock may stand anywhere */
 static const usec_t start_span = 25 * USEC_PER_SEC;
 
-enum client_state { CLIENT_AWAY, CLIENT_QUEUED, CLIENT_GOING, CLIENT_SERVED, CLIENT_COMING };
+enum client_state {
+        CLIENT_AWAY,
+        CLIENT_QUEUED,
+        CLIENT_GOING,
+        CLIENT_SERVED,
+        CLIENT_COMING,
+        CLIENT_BACKING_OFF
+};
 
 struct client {
         struct heap_node wake;
@@ -20,19 +26,21 @@ struct client {
         enum answer_class class;
         usec_t wait; /* named by the host */
         struct quota quota;
-        unsigned attempts;
+        usec_t since; /* it has this request */
         bool waited;
-        struct limiter_pass pass;
+        struct sim_request request;
 };
 
 struct sim {
         const struct sim_scenario *sc;
         struct sim_result *result;
         struct origin origin;
-        struct limiter limiter;
+        const struct sim_controller *controller;
+        void *control; /* its state */
+        unsigned in_flight, backing_off;
         struct prng prng;
         struct heap heap;
-        struct heap_node limiter_wake, stepping, switching, ending;
+        struct heap_node control_wake, stepping, switching, ending;
         struct client *clients;
         struct list queue, host_queue;
         usec_t now;
@@ -101,18 +109,20 @@ static void tally(struct sim *s, bool accepted)
                 all[i]->accepted += counts[i] && accepted;
                 all[i]->refused += counts[i] && !accepted;
         }
-        if (accepted)
-                s->result->served_in[(s->now - begin) / USEC_PER_SEC]++;
+        size_t second = (s->now - begin) / USEC_PER_SEC;
+        s->result->served_in[second] += accepted;
+        s->result->refused_in[second] += !accepted;
 }
 
-static void note_send(struct sim *s, const struct limiter_pass *pass)
+static void note_send(struct sim *s, const struct sim_request *request)
 {
         struct sim_result *r = s->result;
         if (r->send_count == r->send_room) {
                 r->send_room = r->send_room ? 2 * r->send_room : 1024;
                 r->sends = xrealloc(r->sends, r->send_room * sizeof(*r->sends));
         }
-        r->sends[r->send_count++] = (struct sim_send){s->now - begin, pass->in_flight, pass->probe};
+        r->sends[r->send_count++] =
+            (struct sim_send){s->now - begin, request->in_flight, request->pass.probe};
         r->whole.sent++;
         s->last_send = s->now;
 }
@@ -120,6 +130,20 @@ static void note_send(struct sim *s, const struct limiter_pass *pass)
 static void note_event(struct sim *s, enum limiter_event event)
 {
         s->result->events[event]++;
+        if (event == LIMITER_UNCHANGED || !s->sc->watch)
+                return;
+        struct limiter_view v = {0};
+        if (s->controller->look)
+                s->controller->look(s->control, s->now, &v);
+        s->sc->watch(s->sc->watch_arg, s->now - begin, event, &v);
+}
+
+/* What could be served while there is demand. */
+static double tolerated(const struct sim *s)
+{
+        double seconds = usec_seconds(s->sc->latency);
+        usec_t work = usec_from_seconds(seconds * (1 - s->sc->network_share));
+        return fmin(s->sc->workers / seconds, origin_tolerates(&s->origin, work));
 }
 
 /* Adds what could have been served from `from` to `until` within one phase. */
@@ -127,16 +151,17 @@ static void offer(struct sim *s, struct sim_tally *t, usec_t from, usec_t until)
 {
         if (until <= from)
                 return;
-        double most = s->sc->workers / usec_seconds(s->sc->latency);
         double span = usec_seconds(until - from);
         double share = s->sc->on_off ? .5 : 1;
         t->span += span;
-        t->tolerated += span * share * fmin(most, origin_tolerates(&s->origin));
+        t->tolerated += span * share * tolerated(s);
 }
 
 static void end_phase(struct sim *s)
 {
         usec_t from = s->phase_began;
+        s->result->phases[s->result->phase_count++] =
+            (struct sim_phase){from - begin, s->now - begin, tolerated(s)};
         offer(s, &s->result->whole, from, s->now);
         offer(s, &s->result->start, from, usec_min(s->now, begin + start_span));
         offer(s, &s->result->settled, from + (s->now - from) / 2, s->now);
@@ -157,7 +182,8 @@ static void queue_new(struct sim *s, struct client *c)
                 return;
         s->started++;
         c->state = CLIENT_QUEUED;
-        c->attempts = 0;
+        c->request.attempts = 0;
+        c->since = s->now;
         c->waited = !list_empty(&s->queue);
         if (list_empty(&s->queue))
                 s->last_send = s->now; /* silence counts from here */
@@ -177,10 +203,14 @@ static void send(struct sim *s, struct client *c)
 {
         list_remove(&c->link);
         s->result->longest_silence = usec_max(s->result->longest_silence, s->now - s->last_send);
-        note_event(s, limiter_go(&s->limiter, c->waited && !list_empty(&s->queue), s->now, &s->prng,
-                                 &c->pass));
-        note_send(s, &c->pass);
-        c->attempts++;
+        c->request = (struct sim_request){
+            .sent = s->now,
+            .in_flight = ++s->in_flight,
+            .attempts = c->request.attempts + 1,
+            .limited = c->waited && !list_empty(&s->queue),
+        };
+        note_event(s, s->controller->go(s->control, &c->request, s->now, &s->prng));
+        note_send(s, &c->request);
         c->state = CLIENT_GOING;
         heap_set(&s->heap, &c->wake, s->now + one_way(s));
 }
@@ -190,7 +220,8 @@ static void pump(struct sim *s)
         usec_t wake = USEC_MAX;
         while (!list_empty(&s->queue)) {
                 struct client *c = LIST_ENTRY_OF(s->queue.next, struct client, link);
-                if (!limiter_may_go(&s->limiter, s->now, &wake)) {
+                wake = USEC_MAX;
+                if (!s->controller->may_go(s->control, s->in_flight, s->now, &wake)) {
                         c->waited = true;
                         break;
                 }
@@ -200,7 +231,7 @@ static void pump(struct sim *s)
                 wake = USEC_MAX;
         else if (wake != USEC_MAX && s->sc->late_max)
                 wake += prng_usec(&s->prng, s->sc->late_max);
-        heap_set(&s->heap, &s->limiter_wake, wake);
+        heap_set(&s->heap, &s->control_wake, wake);
 }
 
 /* ---- at the host ---- */
@@ -283,6 +314,20 @@ static void leave(struct sim *s, struct client *c)
         serve(s, next);
 }
 
+static void try_again(struct sim *s, struct client *c, const struct answer *a)
+{
+        usec_t wait = 0;
+        if (s->controller->back_off)
+                wait = s->controller->back_off(s->control, &c->request, a, &s->prng);
+        if (wait == 0) {
+                queue_again(s, c);
+                return;
+        }
+        c->state = CLIENT_BACKING_OFF;
+        s->backing_off++;
+        heap_set(&s->heap, &c->wake, s->now + wait);
+}
+
 static void come_back(struct sim *s, struct client *c)
 {
         bool refused = c->class != ANSWER_SUCCESS;
@@ -290,18 +335,22 @@ static void come_back(struct sim *s, struct client *c)
                 c->class = ANSWER_FAILED;
         else if (happens(s, s->sc->block_share))
                 c->class = ANSWER_BLOCKED;
+        struct answer a = {.class = c->class, .wait = c->wait, .quota = c->quota};
+        s->in_flight--;
         if (!happens(s, s->sc->cancel_share)) {
                 tally(s, !refused);
-                struct answer a = {.class = c->class, .wait = c->wait, .quota = c->quota};
-                note_event(s, limiter_answer(&s->limiter, &c->pass, &a, s->now, &s->prng));
+                note_event(s, s->controller->answer(s->control, &c->request, &a, s->now, &s->prng));
         }
-        limiter_finish(&s->limiter, &c->pass);
+        if (s->controller->finish)
+                s->controller->finish(s->control, &c->request);
         bool again = c->class == ANSWER_THROTTLED || c->class == ANSWER_OVERLOADED;
-        if (again && c->attempts < s->sc->attempts) {
-                queue_again(s, c);
+        if (again && c->request.attempts < s->sc->attempts) {
+                try_again(s, c, &a);
                 return;
         }
         s->result->gave_up += again;
+        if (!again)
+                histogram_add(&s->result->waits, c->request.sent - c->since);
         queue_new(s, c);
 }
 
@@ -330,20 +379,24 @@ static void client_event(struct sim *s, struct client *c)
                 arrive(s, c);
         else if (c->state == CLIENT_SERVED)
                 leave(s, c);
-        else
+        else if (c->state == CLIENT_BACKING_OFF) {
+                s->backing_off--;
+                queue_again(s, c);
+        } else
                 come_back(s, c);
 }
 
 static bool jobs_done(const struct sim *s)
 {
         return s->sc->jobs && s->started >= s->sc->jobs && list_empty(&s->queue) &&
-               s->limiter.in_flight == 0;
+               s->in_flight + s->backing_off == 0;
 }
 
 /* Something waits, and neither an answer nor a moment is going to change that. */
 static bool is_parked(const struct sim *s)
 {
-        return !list_empty(&s->queue) && s->limiter.in_flight == 0 && s->limiter_wake.place == 0;
+        return !list_empty(&s->queue) && s->in_flight + s->backing_off == 0 &&
+               s->control_wake.place == 0;
 }
 
 static void run(struct sim *s)
@@ -359,7 +412,7 @@ static void run(struct sim *s)
                         step(s);
                 else if (n == &s->switching)
                         switch_demand(s);
-                else if (n != &s->limiter_wake)
+                else if (n != &s->control_wake)
                         client_event(s, LIST_ENTRY_OF(n, struct client, wake));
                 pump(s);
                 s->result->parked |= is_parked(s);
@@ -373,7 +426,8 @@ static void run(struct sim *s)
         if (!list_empty(&s->queue))
                 s->result->longest_silence =
                     usec_max(s->result->longest_silence, s->now - s->last_send);
-        limiter_look(&s->limiter, s->now, &s->result->last);
+        if (s->controller->look)
+                s->controller->look(s->control, s->now, &s->result->last);
 }
 
 static void set_up(struct sim *s)
@@ -384,8 +438,10 @@ static void set_up(struct sim *s)
         heap_init(&s->heap);
         list_init(&s->queue);
         list_init(&s->host_queue);
-        limiter_init(&s->limiter, &sc->policy);
         origin_init(&s->origin, &sc->origin, begin - prng_usec(&s->prng, sc->origin.period));
+        s->controller = sc->controller ? sc->controller : &sim_weir;
+        s->control = xcalloc(1, s->controller->state_size);
+        s->controller->init(s->control, sc, &s->origin);
         s->clients = xcalloc(sc->workers, sizeof(*s->clients));
         for (unsigned i = 0; i < sc->workers; i++) {
                 list_init(&s->clients[i].link);
@@ -404,12 +460,15 @@ void sim_run(const struct sim_scenario *scenario, struct sim_result *ret_result)
         *ret_result = (struct sim_result){0};
         ret_result->served_in =
             xcalloc(scenario->duration / USEC_PER_SEC + 2, sizeof(*ret_result->served_in));
+        ret_result->refused_in =
+            xcalloc(scenario->duration / USEC_PER_SEC + 2, sizeof(*ret_result->refused_in));
         set_up(&s);
         pump(&s);
         run(&s);
         origin_done(&s.origin);
         heap_done(&s.heap);
         free(s.clients);
+        free(s.control);
 }
 
 /* ---- results ---- */
@@ -418,6 +477,7 @@ void sim_result_done(struct sim_result *r)
 {
         free(r->sends);
         free(r->served_in);
+        free(r->refused_in);
 }
 
 double sim_goodput(const struct sim_tally *t)

@@ -7,7 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/histogram.h"
 #include "core/limiter.h"
+#include "tests/sim/controller.h"
 #include "tests/sim/origin.h"
 
 enum sim_latency { SIM_LATENCY_EVEN, SIM_LATENCY_LOGNORMAL, SIM_LATENCY_BIMODAL };
@@ -49,14 +51,24 @@ struct sim_scenario {
         usec_t duration;
         usec_t late_max;                              /* timers fire up to this late */
         double fail_share, cancel_share, block_share; /* of what the host served or refused */
+        const struct sim_controller *controller;      /* NULL: sim_weir */
         struct limiter_policy policy;
         uint64_t seed;
+        /* Optional: told of each change, `at` since the start. */
+        void (*watch)(void *arg, usec_t at, enum limiter_event event, const struct limiter_view *v);
+        void *watch_arg;
 };
 
 struct sim_tally {
         double span;      /* seconds */
         double tolerated; /* requests that the host would have borne and the workers offered */
         unsigned long sent, accepted, refused;
+};
+
+/* Between two steps; times since the start. */
+struct sim_phase {
+        usec_t from, until;
+        double tolerated; /* requests/s, no more than the workers can offer */
 };
 
 struct sim_send {
@@ -68,12 +80,15 @@ struct sim_send {
 struct sim_result {
         struct sim_tally whole, start; /* `start`: the first 25 s */
         struct sim_tally settled;      /* the last half of each phase between steps */
+        struct sim_phase phases[3];
+        size_t phase_count;
+        struct histogram waits; /* of accepted requests, from when they came to their last send */
         unsigned long gave_up, circuit_opened, events[LIMITER_REOPENED + 1];
         bool parked;            /* requests waited, and nothing was ever going to happen */
         usec_t longest_silence; /* between two sends, while something was queued */
         struct sim_send *sends; /* owned */
         size_t send_count, send_room;
-        unsigned long *served_in; /* accepted in each second; owned */
+        unsigned long *served_in, *refused_in; /* in each second; owned */
         struct limiter_view last;
 };
 
