@@ -34,7 +34,7 @@ static uint32_t keep(struct fields *f, struct span s)
 void fields_add(struct fields *f, struct span name, struct span value)
 {
         size_t need = f->text_len + name.len + value.len;
-        if (need > f->text_room) {
+        if (need > f->text_room || !f->text) {
                 f->text_room = need < 512 ? 1024 : 2 * need;
                 f->text = xrealloc(f->text, f->text_room);
         }

@@ -306,13 +306,16 @@ static struct config *config_new(void)
         return c;
 }
 
-int config_load_listen(const char *path, const char *listen, struct config **ret,
-                       struct config_faults *faults)
+/*
+ * Builds it of a tree, which is freed.
+ *
+ * r      what reading the tree gave
+ * found  the faults of that; handed over to *faults on failure
+ */
+static int build(int r, struct node *root, struct config_faults found, const char *listen,
+                 struct config **ret, struct config_faults *faults)
 {
-        struct config_faults found = {0};
-        struct node *root = NULL;
         struct loader l = {config_new(), &found};
-        int r = path ? document_read(path, &root, &found) : 0;
         if (r < 0)
                 goto out;
         for (size_t i = 0; i < setting_count; i++)
@@ -336,6 +339,23 @@ out:
         node_free(root);
         config_unref(l.config);
         return r;
+}
+
+int config_load_listen(const char *path, const char *listen, struct config **ret,
+                       struct config_faults *faults)
+{
+        struct config_faults found = {0};
+        struct node *root = NULL;
+        int r = path ? document_read(path, &root, &found) : 0;
+        return build(r, root, found, listen, ret, faults);
+}
+
+int config_parse(struct span text, struct config **ret, struct config_faults *faults)
+{
+        struct config_faults found = {0};
+        struct node *root = NULL;
+        int r = document_parse(text, &root, &found);
+        return build(r, root, found, NULL, ret, faults);
 }
 
 int config_load(const char *path, struct config **ret, struct config_faults *faults)

@@ -64,6 +64,9 @@ int config_load(const char *path, struct config **ret, struct config_faults *fau
 int config_load_listen(const char *path, const char *listen, struct config **ret,
                        struct config_faults *faults);
 
+/* The same for the text of a file; 0 or -EINVAL. */
+int config_parse(struct span text, struct config **ret, struct config_faults *faults);
+
 /* Snapshots are shared by threads: the count is atomic. */
 struct config *config_ref(struct config *c);
 void config_unref(struct config *c); /* NULL is fine */

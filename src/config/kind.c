@@ -271,16 +271,38 @@ static void read_name(const struct reading *r, const struct node *n)
                 read_text(r, n);
 }
 
+/* Of what was UTF-8 when it was read. ret_len   bytes that it takes */
+static unsigned code_point(const char *text, size_t *ret_len)
+{
+        unsigned first = (unsigned char)text[0];
+        size_t len = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+        unsigned c = len == 1 ? first : first & (0x7fu >> len);
+        for (size_t i = 1; i < len; i++)
+                c = c << 6 | ((unsigned char)text[i] & 0x3fu);
+        *ret_len = len;
+        return c;
+}
+
+/* What YAML takes as it is, inside of quotes on one line. */
+static bool is_plain(unsigned c)
+{
+        bool control = c < ' ' || (c >= 0x7f && c <= 0x9f);
+        bool line_break = c == 0x2028 || c == 0x2029;
+        return !control && !line_break && c != 0xfeff && c != 0xfffe && c != 0xffff;
+}
+
 void kind_show_text(const char *text, FILE *to)
 {
+        size_t len;
         putc('"', to);
-        for (; *text; text++) {
-                if (*text == '"' || *text == '\\')
-                        fprintf(to, "\\%c", *text);
-                else if ((unsigned char)*text < ' ' || *text == 0x7f)
-                        fprintf(to, "\\x%02x", (unsigned)*text);
+        for (; *text; text += len) {
+                unsigned c = code_point(text, &len);
+                if (c == '"' || c == '\\')
+                        fprintf(to, "\\%c", (char)c);
+                else if (is_plain(c))
+                        fwrite(text, 1, len, to);
                 else
-                        putc(*text, to);
+                        fprintf(to, c < 0x100 ? "\\x%02x" : "\\u%04x", c);
         }
         putc('"', to);
 }

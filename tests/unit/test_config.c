@@ -248,6 +248,7 @@ static void shows_what_reads_back(void **state)
             all,
             "listen: \"0.0.0.0:8080\"\n",
             "destinations: {deny: []}\n",
+            "log: {access: \"a\\u0001\\u0085\\u00fc\\u2028\\u20ac\\ufeff\\uffff\\U0001f600 b\"}\n",
             "defaults: {limit: {ceiling: 2}}\n"
             "rules: [{hosts: a, limit: {ceiling: 8}}, {hosts: b, limit: {floor: 2}}]\n",
             "defaults: {limit: {start: 10, ceiling: 20, max_rate: 0.7/min}, retry: {budget: 7%}}\n"

@@ -38,6 +38,16 @@ static void keeps_order_spelling_and_duplicates(void **state)
         assert_int_equal(f.count, 0);
 }
 
+static void nothing_at_all(void **state)
+{
+        (void)state;
+        struct fields f = {0};
+        fields_add(&f, (struct span){NULL, 0}, (struct span){NULL, 0});
+        assert_non_null(fields_at(&f, 0).name.ptr); /* no arithmetic with NULL */
+        assert_span(fields_at(&f, 0).value, "");
+        fields_done(&f);
+}
+
 static void finds_in_any_case_from_an_index_on(void **state)
 {
         (void)state;
@@ -110,6 +120,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(keeps_order_spelling_and_duplicates),
+            cmocka_unit_test(nothing_at_all),
             cmocka_unit_test(finds_in_any_case_from_an_index_on),
             cmocka_unit_test(copies_what_it_is_given),
             cmocka_unit_test(grows_and_is_used_again),
