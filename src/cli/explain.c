@@ -201,6 +201,7 @@ static int read_arguments(struct explain *x, int argc, char **argv, bool *ret_en
         };
         int status = 0;
         *ret_end = true;
+        /* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread is there yet */
         for (int option; (option = getopt_long(argc, argv, "c:h", options, NULL)) != -1;) {
                 if (option == 'c')
                         x->path = optarg;

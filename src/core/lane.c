@@ -46,9 +46,8 @@ static struct lane_client *client_for(struct lane_level *level, struct span name
 static void client_queue(struct lane *l, struct lane_client *c, struct ticket *t, usec_t now)
 {
         struct lane_level *level = &l->levels[t->priority];
-        const struct ticket *last =
-            list_empty(&c->fresh) ? NULL : LIST_ENTRY_OF(c->fresh.prev, struct ticket, link);
-        if (last && last->arrived > t->arrived)
+        if (!list_empty(&c->fresh) &&
+            LIST_ENTRY_OF(c->fresh.prev, struct ticket, link)->arrived > t->arrived)
                 heap_set(&c->older, &t->wake, t->arrived);
         else
                 list_append(&c->fresh, &t->link);

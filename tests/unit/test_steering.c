@@ -72,10 +72,9 @@ static void refuses_what_is_wrong(void **state)
                 const char *fault = NULL;
                 steering_init(&s);
                 assert_true(steering_take(&s, span_of(bad[i].name), span_of(bad[i].value), &fault));
-                if (!fault)
-                        fail_msg("%s: '%s' was taken", bad[i].name, bad[i].value);
-                assert_non_null(strstr(fault, bad[i].name));
-                assert_int_equal(fault[strlen(fault) - 1], '.');
+                if (!fault || !strstr(fault, bad[i].name) || fault[strlen(fault) - 1] != '.')
+                        fail_msg("%s: '%s': %s", bad[i].name, bad[i].value,
+                                 fault ? fault : "was taken");
         }
 }
 
