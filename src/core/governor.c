@@ -280,6 +280,24 @@ void governor_free(struct governor *g)
         free(g);
 }
 
+/* WAITING, or why a ticket of this wish may not wait; *ret_wait then as ticket.wait. */
+static enum ticket_reply may_wait(const struct lane *l, const struct ticket_wish *wish, usec_t now,
+                                  usec_t *ret_wait)
+{
+        struct limiter_view view;
+        limiter_look(&l->limiter, now, &view);
+        *ret_wait =
+            usec_max(expected_wait(l, &view, l->queued, now), usec_sub(wish->not_before, now));
+        if (refuses_all(l, &view, now))
+                return TICKET_CIRCUIT_OPEN;
+        if (!wish->retry && l->queued + l->sleeping >= l->policy.queue_max)
+                return TICKET_QUEUE_FULL;
+        if (is_too_long(l, &view, wish, now))
+                return TICKET_TOO_LONG;
+        *ret_wait = 0;
+        return TICKET_WAITING;
+}
+
 /* Grants, admits or refuses `t`, which is in no list yet. */
 static enum ticket_reply decide(struct governor *g, struct lane *l, struct ticket *t,
                                 const struct ticket_wish *wish, usec_t now)
@@ -291,17 +309,9 @@ static enum ticket_reply decide(struct governor *g, struct lane *l, struct ticke
                 g->stats.in_flight++;
                 return TICKET_GRANTED;
         }
-        struct limiter_view view;
-        limiter_look(&l->limiter, now, &view);
-        t->wait =
-            usec_max(expected_wait(l, &view, l->queued, now), usec_sub(wish->not_before, now));
-        if (refuses_all(l, &view, now))
-                return TICKET_CIRCUIT_OPEN;
-        if (!wish->retry && l->queued + l->sleeping >= l->policy.queue_max)
-                return TICKET_QUEUE_FULL;
-        if (is_too_long(l, &view, wish, now))
-                return TICKET_TOO_LONG;
-        t->wait = 0;
+        enum ticket_reply reply = may_wait(l, wish, now, &t->wait);
+        if (reply != TICKET_WAITING)
+                return reply;
         if (sleeps) {
                 lane_sleep(l, t, wish->client, wish->not_before);
                 g->stats.sleeping++;
@@ -317,6 +327,16 @@ static struct span not_null(struct span s)
         return s.ptr ? s : span_of("");
 }
 
+static void begin(struct ticket *t, const struct ticket_wish *wish)
+{
+        list_init(&t->link);
+        t->arrived = wish->arrived;
+        t->deadline = wish->deadline;
+        t->priority = wish->priority;
+        t->wait = 0;
+        t->waited = false;
+}
+
 enum ticket_reply governor_ask(struct governor *g, struct ticket *t, const struct ticket_wish *wish,
                                usec_t now)
 {
@@ -324,12 +344,7 @@ enum ticket_reply governor_ask(struct governor *g, struct ticket *t, const struc
         struct ticket_wish w = *wish;
         w.key = not_null(w.key);
         w.client = not_null(w.client);
-        list_init(&t->link);
-        t->arrived = w.arrived;
-        t->deadline = w.deadline;
-        t->priority = w.priority;
-        t->wait = 0;
-        t->waited = false;
+        begin(t, &w);
         t->lane = NULL;
         if (g->closing)
                 return t->reply = TICKET_CLOSING;
@@ -361,13 +376,6 @@ enum answer_class governor_answer(struct governor *g, struct ticket *t, const st
         return t->pass.blocked ? ANSWER_BLOCKED : answer->class;
 }
 
-bool governor_withdraw_retry(struct governor *g, struct ticket *t)
-{
-        (void)g;
-        assert(t->state == TICKET_IN_FLIGHT);
-        return retry_budget_withdraw(&t->lane->budget);
-}
-
 /* `t` leaves its lane for good. */
 static void leave(struct governor *g, struct ticket *t, usec_t now)
 {
@@ -385,6 +393,25 @@ void governor_finish(struct governor *g, struct ticket *t, usec_t now)
         g->stats.in_flight--;
         limiter_finish(&t->lane->limiter, &t->pass);
         leave(g, t, now);
+}
+
+bool governor_requeue(struct governor *g, struct ticket *t, const struct ticket_wish *wish,
+                      usec_t now)
+{
+        assert(t->state == TICKET_IN_FLIGHT && wish->retry && wish->priority < TICKET_PRIORITIES);
+        struct lane *l = t->lane;
+        usec_t ignored;
+        if (g->closing || may_wait(l, wish, now, &ignored) != TICKET_WAITING ||
+            (wish->budgeted && !retry_budget_withdraw(&l->budget)))
+                return false;
+        g->stats.in_flight--;
+        limiter_finish(&l->limiter, &t->pass);
+        begin(t, wish);
+        lane_sleep(l, t, not_null(wish->client), wish->not_before);
+        g->stats.sleeping++;
+        pump(g, l, now);
+        settle(g, l);
+        return true;
 }
 
 void governor_cancel(struct governor *g, struct ticket *t, usec_t now)

@@ -79,6 +79,7 @@ struct ticket_wish {
         usec_t deadline;   /* later than this it is refused with TICKET_TOO_LONG */
         unsigned priority; /* within its lane: below TICKET_PRIORITIES */
         bool retry;        /* admitted although the queue is full */
+        bool budgeted; /* a retry on the account of its lane's retry budget (governor_requeue) */
 };
 
 /* One change of one limiter, for the series. */
@@ -124,10 +125,19 @@ enum ticket_reply governor_ask(struct governor *g, struct ticket *t, const struc
 enum answer_class governor_answer(struct governor *g, struct ticket *t, const struct answer *answer,
                                   usec_t now);
 
-/* May `t` (IN_FLIGHT, so before governor_finish) be retried on the account of its lane's retry
- * budget? True takes one retry off it. The budget grows with each ticket that is admitted and is no
- * retry. */
-bool governor_withdraw_retry(struct governor *g, struct ticket *t);
+/*
+ * The attempt of `t` (IN_FLIGHT) is over and wants to be made again in the same lane:
+ * governor_finish and governor_ask in one step, so that a refusal costs nothing. `wish` is that of
+ * a retry; its key is not looked at.
+ *
+ * True: its slot is given back, a budgeted wish has taken one retry off the lane's budget, and it
+ * sleeps until wish->not_before; governor_take hands it over later even where that has passed.
+ * False: it would be refused, or the budget is used up; it is IN_FLIGHT still and holds its slot.
+ *
+ * The budget grows with each ticket that is admitted and is no retry.
+ */
+bool governor_requeue(struct governor *g, struct ticket *t, const struct ticket_wish *wish,
+                      usec_t now);
 
 /* The attempt of `t` (IN_FLIGHT) is over: gives its slot back; it is IDLE then. */
 void governor_finish(struct governor *g, struct ticket *t, usec_t now);

@@ -170,25 +170,39 @@ static void refuse_turn(struct exchange *ex, enum ticket_reply reply)
 
 /* ---- its turn ---- */
 
-enum ticket_reply exchange_ask(struct exchange *ex, usec_t wait, bool retry)
+static struct ticket_wish wish_for(const struct exchange *ex, usec_t from)
 {
         const struct policy *policy = ex->policy;
-        usec_t now = clock_now();
-        usec_t not_before = usec_add(now, wait);
-        struct ticket_wish wish = {
+        return (struct ticket_wish){
             .key = span_of(ex->scope),
             .client = span_of(ex->client->address),
             .policy = &policy->lane,
             .arrived = ex->arrived,
-            .not_before = wait ? not_before : 0,
-            .deadline = usec_min(usec_add(not_before, policy->queue_timeout), ex->deadline),
+            .deadline = usec_min(usec_add(from, policy->queue_timeout), ex->deadline),
             .priority = ex->message.steering.priority,
-            .retry = retry,
         };
-        ex->asked = now;
+}
+
+static enum ticket_reply ask(struct exchange *ex)
+{
+        ex->asked = clock_now();
+        struct ticket_wish wish = wish_for(ex, ex->asked);
         enum ticket_reply reply = gate_ask(ex->worker->shared->gate, &ex->ticket, &wish);
         ex->ticket_out = reply == TICKET_GRANTED || reply == TICKET_WAITING;
         return reply;
+}
+
+bool exchange_ask_again(struct exchange *ex, usec_t wait, bool budgeted)
+{
+        usec_t now = clock_now(), not_before = usec_add(now, wait);
+        struct ticket_wish wish = wish_for(ex, not_before);
+        wish.not_before = not_before;
+        wish.retry = true;
+        wish.budgeted = budgeted;
+        if (!gate_requeue(ex->worker->shared->gate, &ex->ticket, &wish))
+                return false;
+        ex->asked = now;
+        return true;
 }
 
 void exchange_turn(struct ticket *ticket, enum ticket_reply reply)
@@ -218,7 +232,7 @@ static void ask_first_turn(struct exchange *ex)
             .client = span_of(ex->client->address),
             .session = ex->message.steering.session,
         });
-        enum ticket_reply reply = exchange_ask(ex, 0, false);
+        enum ticket_reply reply = ask(ex);
         if (reply == TICKET_GRANTED)
                 exchange_send(ex);
         else if (reply == TICKET_WAITING)

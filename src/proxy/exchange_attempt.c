@@ -30,8 +30,9 @@ static void finish_attempt(struct exchange *ex)
 }
 
 /*
- * Shall it go again? If so its slot is given back and it sleeps until its next turn; false leaves
- * it to the caller to reply, also where the governor sees no turn for it in time.
+ * Shall it go again? If so its slot is given back and it sleeps until its next turn, if only for a
+ * moment: libcurl allows no new transfer in its callbacks. False leaves it to the caller to reply,
+ * also where the governor sees no turn for it in time.
  */
 static bool try_again(struct exchange *ex, struct retry_case *c)
 {
@@ -43,15 +44,7 @@ static bool try_again(struct exchange *ex, struct retry_case *c)
         c->attempts = ex->attempts;
         c->time_left = time_left(ex);
         enum retry_verdict verdict = retry_decide(c, &ex->worker->prng, &wait);
-        if (verdict == RETRY_WITH_BUDGET &&
-            !gate_withdraw_retry(ex->worker->shared->gate, &ex->ticket))
-                verdict = RETRY_NO;
-        if (verdict == RETRY_NO)
-                return false;
-        finish_attempt(ex);
-        /* It always sleeps, if only for a moment: libcurl allows no new transfer in its callbacks.
-         */
-        if (exchange_ask(ex, usec_max(wait, 1), true) != TICKET_WAITING)
+        if (verdict == RETRY_NO || !exchange_ask_again(ex, wait, verdict == RETRY_WITH_BUDGET))
                 return false;
         exchange_move(ex, EXCHANGE_SLEEPING);
         return true;

@@ -66,9 +66,9 @@ void exchange_refuse(struct exchange *ex, enum outcome outcome,
 /* What the Weir-… fields say; NULL where they are switched off. */
 const struct reply_note *exchange_note(const struct exchange *ex, struct reply_note *note);
 
-/* Asks the governor for its turn, not before `wait` has passed. GRANTED: it is to be sent at once.
- */
-enum ticket_reply exchange_ask(struct exchange *ex, usec_t wait, bool retry);
+/* After an attempt: gives its turn back for another one, once `wait` has passed. False: there is
+ * none to be had, and it keeps the one that it has. */
+bool exchange_ask_again(struct exchange *ex, usec_t wait, bool budgeted);
 
 /* Makes one attempt (exchange_attempt.c). What follows from its answer is found there too. */
 void exchange_send(struct exchange *ex);

@@ -12,10 +12,16 @@
 #include "base/xalloc.h"
 #include "runtime/clock.h"
 
+/* One worker's end of the gate: decided tickets lie here until their worker comes for them. */
+struct post {
+        struct list ready; /* guarded by the mutex */
+        struct mailbox *mailbox;
+};
+
 struct gate {
         pthread_mutex_t mutex; /* guards all below but `timer`, `series` and `posts[].mailbox` */
         struct governor *governor;
-        struct gate_post *posts;
+        struct post *posts;
         unsigned post_count;
         int timer;
         usec_t armed; /* when the timer fires; USEC_MAX: it does not */
@@ -116,7 +122,7 @@ static void deliver(struct gate *g, usec_t now)
         governor_take(g->governor, now, &ready);
         list_foreach_safe (it, &ready) {
                 struct ticket *t = LIST_ENTRY_OF(it, struct ticket, link);
-                struct gate_post *post = &g->posts[t->worker];
+                struct post *post = &g->posts[t->worker];
                 bool first = list_empty(&post->ready);
                 list_remove(it);
                 list_append(&post->ready, it);
@@ -175,12 +181,12 @@ enum answer_class gate_answer(struct gate *g, struct ticket *t, const struct ans
         return class;
 }
 
-bool gate_withdraw_retry(struct gate *g, struct ticket *t)
+bool gate_requeue(struct gate *g, struct ticket *t, const struct ticket_wish *wish)
 {
         usec_t now = enter(g);
-        bool granted = governor_withdraw_retry(g->governor, t);
+        bool waits = governor_requeue(g->governor, t, wish, now);
         leave(g, now);
-        return granted;
+        return waits;
 }
 
 void gate_finish(struct gate *g, struct ticket *t)

@@ -8,12 +8,6 @@
 
 struct gate;
 
-/* One worker's end of the gate: decided tickets lie here until their worker comes for them. */
-struct gate_post {
-        struct list ready; /* guarded by the gate */
-        struct mailbox *mailbox;
-};
-
 /* series    where each change of a limiter is written; NULL: nowhere. Borrowed. */
 struct gate *gate_new(unsigned workers, size_t max_lanes, struct sink *series);
 void gate_free(struct gate *g);
@@ -29,7 +23,7 @@ void gate_tick(struct gate *g);
 /* See core/governor.h; each may be called by the worker that owns the ticket. */
 enum ticket_reply gate_ask(struct gate *g, struct ticket *t, const struct ticket_wish *wish);
 enum answer_class gate_answer(struct gate *g, struct ticket *t, const struct answer *answer);
-bool gate_withdraw_retry(struct gate *g, struct ticket *t);
+bool gate_requeue(struct gate *g, struct ticket *t, const struct ticket_wish *wish);
 void gate_finish(struct gate *g, struct ticket *t);
 void gate_cancel(struct gate *g, struct ticket *t);
 

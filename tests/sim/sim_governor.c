@@ -117,21 +117,24 @@ static void sent(struct world *w, struct request *r)
         schedule(w, r, ANSWER, s->latency / 2 + prng_usec(&w->prng, s->latency));
 }
 
-static void ask(struct world *w, struct request *r, usec_t wait)
+static struct ticket_wish wish_of(const struct world *w, const struct request *r)
 {
-        struct scope *s = &w->scopes[r->scope];
-        char client[16];
+        static char client[16];
+        const struct scope *s = &w->scopes[r->scope];
         snprintf(client, sizeof client, "client%zu", r->client);
-        struct ticket_wish wish = {
+        return (struct ticket_wish){
             .key = span_of(s->key),
             .client = span_of(client),
             .policy = &s->policy,
             .arrived = r->arrived,
-            .not_before = wait ? w->now + wait : 0,
             .deadline = r->deadline,
             .priority = r->priority,
-            .retry = r->attempts > 0,
         };
+}
+
+static void ask(struct world *w, struct request *r)
+{
+        struct ticket_wish wish = wish_of(w, r);
         enum ticket_reply reply = governor_ask(w->g, &r->ticket, &wish, w->now);
         w->replies[reply]++;
         if (reply == TICKET_GRANTED || reply == TICKET_WAITING)
@@ -175,15 +178,16 @@ static void answered(struct world *w, struct request *r)
         if (!chance(w, .02)) /* sometimes nothing can be learned */
                 governor_answer(w->g, &r->ticket, &(struct answer){.class = class, .wait = wait},
                                 w->now);
-        bool again = class == ANSWER_THROTTLED || class == ANSWER_OVERLOADED;
-        if (class == ANSWER_FAILED)
-                again = governor_withdraw_retry(w->g, &r->ticket);
-        if (!again || r->attempts == 4) {
+        bool again =
+            class == ANSWER_THROTTLED || class == ANSWER_OVERLOADED || class == ANSWER_FAILED;
+        struct ticket_wish wish = wish_of(w, r);
+        wish.retry = true;
+        wish.budgeted = class == ANSWER_FAILED;
+        wish.not_before = w->now + (wait ? wait : prng_usec(&w->prng, SEC << r->attempts));
+        if (again && r->attempts < 4 && governor_requeue(w->g, &r->ticket, &wish, w->now))
+                w->scopes[r->scope].in_flight--;
+        else
                 schedule(w, r, FINISH, chance(w, .5) ? 0 : prng_usec(&w->prng, 200 * MSEC));
-                return;
-        }
-        finish(w, r);
-        ask(w, r, wait ? wait : prng_usec(&w->prng, SEC << r->attempts));
 }
 
 /* --- events --- */
@@ -206,7 +210,7 @@ static void step(struct world *w, struct request *r)
         heap_remove(&w->steps, &r->next);
         switch (r->step) {
         case ARRIVE:
-                ask(w, r, 0);
+                ask(w, r);
                 break;
         case ACCEPT:
                 accepted(w, r);

@@ -483,24 +483,105 @@ static void takes_over_a_newer_policy(void **state)
         assert_int_equal(ask(3, 12), TICKET_WAITING);
 }
 
+/* One request goes and wants to go again, on the budget; as in a scope that always fails. */
+static bool requeue(int i, struct ticket_wish w, usec_t now)
+{
+        w.client = span_of("a");
+        w.retry = true;
+        w.deadline = w.deadline ? w.deadline : now + 120 * SEC;
+        return governor_requeue(g, &t[i], &w, now);
+}
+
+static bool goes_again(int i)
+{
+        if (!requeue(i, (struct ticket_wish){.budgeted = true}, 10))
+                return false;
+        assert_taken(10, i, -1);
+        return true;
+}
+
 static void keeps_a_retry_budget(void **state)
 {
         (void)state;
         slots1.limit.start = slots1.limit.ceiling = 64;
         assert_int_equal(ask(0, 10), TICKET_GRANTED);
         int first = 0;
-        while (governor_withdraw_retry(g, &t[0]))
+        while (goes_again(0)) /* retries earn none */
                 first++;
         assert_true(first >= 3 && first < 10); /* what a scope starts with */
         struct ticket_wish retry = {.retry = true};
-        for (int i = 1; i < 30; i++) /* retries earn none */
+        for (int i = 1; i < 30; i++)
                 assert_int_equal(ask_with(i, &slots1, retry, 10), TICKET_GRANTED);
-        assert_false(governor_withdraw_retry(g, &t[0]));
+        assert_false(goes_again(0));
         for (int i = 30; i < 41; i++) /* a share of .2: eleven requests earn two */
                 assert_int_equal(ask(i, 10), TICKET_GRANTED);
-        assert_true(governor_withdraw_retry(g, &t[0]));
-        assert_true(governor_withdraw_retry(g, &t[0]));
-        assert_false(governor_withdraw_retry(g, &t[0]));
+        assert_true(goes_again(0));
+        assert_true(goes_again(1));
+        assert_false(goes_again(2));
+        assert_true(requeue(2, (struct ticket_wish){0}, 10)); /* without the budget at any time */
+}
+
+static void requeues_in_one_step(void **state)
+{
+        (void)state;
+        assert_int_equal(ask(0, 10), TICKET_GRANTED);
+        assert_int_equal(ask(1, 10), TICKET_WAITING);
+        struct ticket_wish w = {.not_before = 3 * SEC, .arrived = 10};
+        assert_true(requeue(0, w, 20));
+        assert_int_equal(t[0].state, TICKET_SLEEPING);
+        assert_int_equal(stats().sleeping, 1);
+        assert_taken(20, 1, -1); /* its slot is free */
+        assert_taken(3 * SEC, -1, -1);
+        governor_finish(g, &t[1], 4 * SEC);
+        assert_taken(4 * SEC, 0, -1);
+        governor_finish(g, &t[0], 5 * SEC);
+        assert_int_equal(stats().in_flight + stats().ready + stats().queued, 0);
+        assert_int_equal(governor_next_wake(g), USEC_MAX);
+}
+
+/* However long it took to ask: whoever asks is not ready to be told at once that it may go. */
+static void requeues_one_whose_wait_has_passed(void **state)
+{
+        (void)state;
+        assert_int_equal(ask(0, 10), TICKET_GRANTED);
+        assert_true(requeue(0, (struct ticket_wish){.not_before = 1 * SEC}, 2 * SEC));
+        assert_int_equal(t[0].state, TICKET_SLEEPING);
+        assert_int_equal(stats().in_flight, 0);
+        assert_taken(2 * SEC, 0, -1);
+        assert_int_equal(t[0].reply, TICKET_GRANTED);
+}
+
+/* Its answer is forwarded instead, which takes the slot until its end. */
+static void a_requeue_refused_changes_nothing(void **state)
+{
+        (void)state;
+        assert_int_equal(ask(0, 10), TICKET_GRANTED);
+        assert_int_equal(ask(1, 10), TICKET_WAITING);
+        struct ticket_wish late = {.not_before = 3 * SEC, .deadline = 2 * SEC, .budgeted = true};
+        for (int i = 0; i < 100; i++) /* costs no budget either */
+                assert_false(requeue(0, late, 20));
+        assert_int_equal(t[0].state, TICKET_IN_FLIGHT);
+        assert_int_equal(stats().in_flight, 1);
+        assert_taken(20, -1, -1);
+        struct ticket_wish w = {.not_before = 21, .budgeted = true};
+        assert_true(requeue(0, w, 20));
+        assert_taken(20, 1, -1);
+        governor_close(g, 30);
+        assert_false(requeue(1, w, 30));
+        assert_int_equal(t[1].state, TICKET_IN_FLIGHT);
+        assert_taken(30, 0, -1);
+        assert_int_equal(t[0].reply, TICKET_CLOSING);
+}
+
+static void an_open_circuit_requeues_nobody(void **state)
+{
+        (void)state;
+        learns.refuse_when_open = true;
+        learns.limit.breaker.trip = 1;
+        assert_int_equal(ask_with(0, &learns, (struct ticket_wish){0}, 1 * SEC), TICKET_GRANTED);
+        governor_answer(g, &t[0], &(struct answer){.class = ANSWER_THROTTLED}, 1 * SEC);
+        assert_false(requeue(0, (struct ticket_wish){.not_before = 2 * SEC}, 1 * SEC));
+        assert_int_equal(t[0].state, TICKET_IN_FLIGHT);
 }
 
 /* An unused scope is paced by its limiter alone: the lane's wake comes from it. */
@@ -525,15 +606,27 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
-            TEST(grants_at_once_then_in_turn),    TEST(refuses_when_full),
-            TEST(sleeps_until_its_time),          TEST(waking_together_is_no_limit),
-            TEST(ends_at_its_deadline),           TEST(a_late_take_sends_nobody_late),
-            TEST(hold_refuses_those_it_outlasts), TEST(open_circuit_refuses_if_told_to),
-            TEST(open_circuit_waits_otherwise),   TEST(predicts_from_the_rate),
-            TEST(cancels_at_every_stage),         TEST(cancels_a_refusal_under_way),
-            TEST(closing_refuses_all_that_waits), TEST(forgets_the_longest_idle),
-            TEST(takes_over_a_newer_policy),      TEST(keeps_a_retry_budget),
+            TEST(grants_at_once_then_in_turn),
+            TEST(refuses_when_full),
+            TEST(sleeps_until_its_time),
+            TEST(waking_together_is_no_limit),
+            TEST(ends_at_its_deadline),
+            TEST(a_late_take_sends_nobody_late),
+            TEST(hold_refuses_those_it_outlasts),
+            TEST(open_circuit_refuses_if_told_to),
+            TEST(open_circuit_waits_otherwise),
+            TEST(predicts_from_the_rate),
+            TEST(cancels_at_every_stage),
+            TEST(cancels_a_refusal_under_way),
+            TEST(closing_refuses_all_that_waits),
+            TEST(forgets_the_longest_idle),
+            TEST(takes_over_a_newer_policy),
+            TEST(keeps_a_retry_budget),
             TEST(wakes_when_the_pace_allows),
+            TEST(requeues_in_one_step),
+            TEST(requeues_one_whose_wait_has_passed),
+            TEST(a_requeue_refused_changes_nothing),
+            TEST(an_open_circuit_requeues_nobody),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
