@@ -43,6 +43,15 @@ static void append(struct answer_head *h, const char *line, size_t len)
         h->len += len;
 }
 
+/* Controls in a phrase become spaces: some clients take a lone CR for the end of the line. */
+static void blank_controls(struct answer_head *h, struct span part)
+{
+        char *text = h->text + (part.ptr - h->text);
+        for (size_t i = 0; i < part.len; i++)
+                if (((unsigned char)text[i] < ' ' && text[i] != '\t') || text[i] == 0x7f)
+                        text[i] = ' ';
+}
+
 /* "HTTP/1.1 200 OK": libcurl has checked its form. */
 static void parse_status_line(struct answer_head *h, struct span line)
 {
@@ -57,6 +66,7 @@ static void parse_status_line(struct answer_head *h, struct span line)
         for (; n < 3 && n < rest.len && rest.ptr[n] >= '0' && rest.ptr[n] <= '9'; n++)
                 h->status = 10 * h->status + (rest.ptr[n] - '0');
         h->reason = span_trim((struct span){rest.ptr + n, rest.len - n});
+        blank_controls(h, h->reason);
 }
 
 /* RFC 9110, 5.6.2. */

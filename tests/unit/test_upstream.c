@@ -240,6 +240,8 @@ static const struct answer_case {
      UPSTREAM_HTTP_PROTOCOL_ERROR},
     {"GET", "HTTP/1.1 200 OK\r\nA: b\rc\r\nContent-Length: 0\r\n\r\n", 0, "", "",
      UPSTREAM_HTTP_PROTOCOL_ERROR},
+    {"GET", "HTTP/1.1 200 Set-Cookie:\rA: b\tc\x01\x7f!\r\nContent-Length: 0\r\n\r\n", 200,
+     "Set-Cookie: A: b\tc  !\nContent-Length: 0\n", "", UPSTREAM_OK},
     {"HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n", 200, "OK\nContent-Length: 500\n", "",
      UPSTREAM_OK},
     {"HEAD", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", 200,
