@@ -1,5 +1,6 @@
 #include "egress/attempt.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -165,7 +166,14 @@ static curl_socket_t on_open(void *arg, curlsocktype purpose, struct curl_sockad
                 a->denied = true;
                 return CURL_SOCKET_BAD;
         }
-        return upstream_open_socket(a->upstream, address);
+        a->dialled = true;
+        curl_socket_t fd = upstream_open_socket(a->upstream, address);
+        /* Where the system has nothing left for us, that is what went wrong, whatever other
+         * addresses say. libcurl would not tell. */
+        if (fd == CURL_SOCKET_BAD &&
+            (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
+                a->error = UPSTREAM_PROXY_INTERNAL_ERROR;
+        return fd;
 }
 
 /*
@@ -194,6 +202,7 @@ static int on_send(void *arg, char *peer, char *local, int peer_port, int local_
                 a->error = UPSTREAM_CONNECTION_TERMINATED;
                 return CURL_PREREQFUNC_ABORT;
         }
+        a->error = UPSTREAM_OK; /* of an address that failed before this one */
         progress(a, ATTEMPT_WAITING);
         return CURL_PREREQFUNC_OK;
 }
@@ -351,7 +360,7 @@ struct attempt *upstream_start(struct upstream *u, const struct upstream_request
         a->read = or_never(request->timeouts.read);
         a->head_until = usec_add(a->started, or_never(request->timeouts.head));
         a->sends = 0;
-        a->denied = a->paused = a->resume = false;
+        a->denied = a->dialled = a->paused = a->resume = false;
         a->drained = 0;
         a->error_text[0] = '\0';
         if (a->body)

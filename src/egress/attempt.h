@@ -69,6 +69,7 @@ struct attempt {
 
         unsigned sends;            /* times that the request was about to be sent */
         bool denied;               /* an address was refused by the guard */
+        bool dialled;              /* an address was not */
         enum upstream_error error; /* found here; wins over libcurl's code */
         struct answer_head head;
         size_t drained;

@@ -18,9 +18,14 @@ static int os_error(const struct attempt *a)
         return (int)error;
 }
 
+static bool all_denied(const struct attempt *a)
+{
+        return a->denied && !a->dialled;
+}
+
 static enum upstream_error connect_error(const struct attempt *a)
 {
-        if (a->denied)
+        if (all_denied(a))
                 return UPSTREAM_DESTINATION_IP_PROHIBITED;
         switch (os_error(a)) {
         case ECONNREFUSED:
@@ -33,11 +38,6 @@ static enum upstream_error connect_error(const struct attempt *a)
                 return UPSTREAM_DESTINATION_IP_UNROUTABLE;
         case ETIMEDOUT:
                 return UPSTREAM_CONNECTION_TIMEOUT;
-        case EMFILE:
-        case ENFILE:
-        case ENOBUFS:
-        case ENOMEM:
-                return UPSTREAM_PROXY_INTERNAL_ERROR;
         default:
                 return UPSTREAM_DESTINATION_UNAVAILABLE;
         }
@@ -49,7 +49,7 @@ static enum upstream_error timeout_error(const struct attempt *a)
                 return UPSTREAM_CONNECTION_READ_TIMEOUT;
         if (resolving(a))
                 return UPSTREAM_DNS_TIMEOUT;
-        return a->denied ? UPSTREAM_DESTINATION_IP_PROHIBITED : UPSTREAM_CONNECTION_TIMEOUT;
+        return all_denied(a) ? UPSTREAM_DESTINATION_IP_PROHIBITED : UPSTREAM_CONNECTION_TIMEOUT;
 }
 
 /* Bytes stopped coming, or going. */

@@ -50,10 +50,11 @@ struct upstream_answer {
 };
 
 /* What went wrong, one row each in upstream_error.def: its RFC 9209 error type, the status that a
- * client gets (502, 504, 403 …) and the kind of failure for the retry policy. */
+ * client gets (502, 504, 403 …), the kind of failure for the retry policy, and whose doing it is.
+ */
 enum upstream_error {
         UPSTREAM_OK,
-#define ERROR(name, proxy_status_type, status, failure) UPSTREAM_##name,
+#define ERROR(name, proxy_status_type, status, failure, whose) UPSTREAM_##name,
 #include "egress/upstream_error.def"
 #undef ERROR
 };
@@ -61,6 +62,9 @@ enum upstream_error {
 const char *upstream_error_type(enum upstream_error e); /* "connection_refused" … */
 int upstream_error_status(enum upstream_error e);
 enum retry_failure upstream_error_failure(enum upstream_error e);
+
+/* Is it the host's doing, or that of the way there? Our own faults teach nothing about the host. */
+bool upstream_error_is_hosts(enum upstream_error e);
 
 struct upstream_end {
         enum upstream_error error;

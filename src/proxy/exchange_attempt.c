@@ -193,8 +193,7 @@ static void on_failure(struct exchange *ex, const struct upstream_end *end)
                                    .failure = upstream_error_failure(end->error)};
         ex->told = (struct answer){.class = ANSWER_FAILED};
         ex->class = answer_class_name(ANSWER_FAILED);
-        /* A denied address says nothing about the host's limit. */
-        if (end->error != UPSTREAM_DESTINATION_IP_PROHIBITED)
+        if (upstream_error_is_hosts(end->error))
                 learn(ex);
         if (try_again(ex, &again))
                 return;

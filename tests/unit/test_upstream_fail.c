@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -285,6 +286,61 @@ static void test_guard(void **state)
         assert_int_equal(upstream_error_status(UPSTREAM_DESTINATION_IP_PROHIBITED), 403);
 }
 
+/* A name with a denied address and one that refuses, in either order: what is told is the latter.
+ */
+static void test_guard_masks_no_failure(void **state)
+{
+        static const char *const denied[] = {"127.0.0.1", "127.0.0.2"};
+
+        (void)state;
+        ORIGIN({.what = RAW_CLOSE});
+        unsigned port = origin.port;
+        raw_origin_stop(&origin); /* nobody listens there now */
+        for (size_t i = 0; i < COUNT_OF(denied); i++) {
+                struct seen s = {0};
+                deny_network(denied[i]);
+                struct upstream_request r = request("GET", "/", "Host: h");
+                r.host = span_of("two.test");
+                r.port = port;
+                run(&s, &r);
+                assert_int_equal(s.end.error, UPSTREAM_CONNECTION_REFUSED);
+                cidr_set_done(&deny);
+        }
+}
+
+/* No descriptor is left: our own fault, which no other attempt would change. */
+static void test_no_descriptor(void **state)
+{
+        struct rlimit was, none;
+        struct seen s = {0};
+
+        (void)state;
+        ORIGIN({.what = RAW_HOLD});
+        assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+        int next = dup(0);
+        close(next);
+        none = was;
+        none.rlim_cur = (rlim_t)next;
+        struct upstream_request r = request("GET", "/", "Host: h");
+        setrlimit(RLIMIT_NOFILE, &none);
+        run(&s, &r);
+        setrlimit(RLIMIT_NOFILE, &was);
+        raw_origin_release(&origin);
+        raw_origin_stop(&origin);
+        assert_int_equal(s.end.error, UPSTREAM_PROXY_INTERNAL_ERROR);
+        assert_int_equal(upstream_error_failure(s.end.error), RETRY_FAILURE_FINAL);
+        assert_false(upstream_error_is_hosts(s.end.error));
+}
+
+static void test_whose_doing(void **state)
+{
+        (void)state;
+        assert_true(upstream_error_is_hosts(UPSTREAM_CONNECTION_REFUSED));
+        assert_true(upstream_error_is_hosts(UPSTREAM_HTTP_PROTOCOL_ERROR));
+        assert_false(upstream_error_is_hosts(UPSTREAM_HTTP_REQUEST_ERROR));
+        assert_false(upstream_error_is_hosts(UPSTREAM_DESTINATION_IP_PROHIBITED));
+}
+
 /* An open connection to an address that has been denied since is not used. */
 static void test_guard_reused(void **state)
 {
@@ -316,6 +372,9 @@ int main(void)
             CASE(tls_failures),
             CASE(guard),
             CASE(guard_reused),
+            CASE(guard_masks_no_failure),
+            CASE(no_descriptor),
+            CASE(whose_doing),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
