@@ -213,6 +213,13 @@ static void on_end(void *arg, const struct upstream_end *end)
         ex->attempt = NULL;
         ex->last = *end;
         ex->last.detail = NULL;
+        if (ex->state == EXCHANGE_PEEKING && end->error != UPSTREAM_OK) {
+                /* Nothing of it has reached the client, so it need not see it break off. */
+                peek_free(ex->peek);
+                ex->peek = NULL;
+                on_failure(ex, end);
+                return;
+        }
         if (ex->state == EXCHANGE_SENDING) {
                 on_failure(ex, end);
                 return;

@@ -106,3 +106,24 @@ def test_a_reload_changes_them(weir, origin):
     get(proxy.port, origin.url + "/after")
     assert proxy.access("/before")["class"] == "blocked"
     assert proxy.access("/after")["class"] == "success"
+
+
+def cut(exchange):
+    """The head of an answer that a rule wants to look into, and no more than a part of its body."""
+    exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nare you")
+    exchange.close()
+
+
+def test_an_answer_that_breaks_off_while_looked_at_goes_again(weir, origin):
+    origin.default = in_turn(cut, (200,))
+    answer = get(weir(RULES).port, origin.url + "/x")
+    assert (answer.status, answer.body, answer.get("weir-attempts")) == (200, b"ok", "2")
+
+
+def test_one_that_may_not_go_again_ends_in_a_502(weir, origin):
+    origin.default = cut
+    proxy = weir(RULES)
+    answer = get(proxy.port, origin.url + "/x", method="POST", body=b"once")
+    assert answer.status == 502 and "http_response_incomplete" in answer.get("proxy-status")
+    assert len(origin.requests) == 1
+    assert proxy.access("/x")["class"] == "failed"
