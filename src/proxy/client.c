@@ -8,10 +8,14 @@
 #include <sys/socket.h>
 
 #include "base/xalloc.h"
+#include "proxy/access_log.h"
 #include "proxy/exchange.h"
 #include "proxy/reply.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
+
+static const struct message_fault shutting_down = {503, "destination_unavailable",
+                                                   "The proxy is shutting down.", true};
 
 static struct timeval timeval_of(usec_t t)
 {
@@ -30,10 +34,10 @@ static void client_free(struct client *c)
         if (c->evcon) {
                 HASH_DEL(w->client_by_connection, c);
                 event_del(&c->watch);
-                event_del(&c->head_timer);
+                event_del(&c->timer);
         }
         list_remove(&c->link);
-        head_clear(&c->head);
+        intake_reset(&c->intake);
         atomic_fetch_sub(&w->shared->clients, 1);
         free(c);
         worker_check_drained(w);
@@ -70,7 +74,9 @@ static void on_peer(evutil_socket_t fd, short what, void *arg)
 {
         struct client *c = arg;
         if (!c->exchange) {
-                if (what & EV_CLOSED)
+                if (c->refused && (what & EV_CLOSED))
+                        client_drop(c);
+                else if (what & EV_CLOSED)
                         event_del(&c->watch); /* evhttp reads the end of file itself */
                 return;
         }
@@ -83,6 +89,18 @@ static void on_peer(evutil_socket_t fd, short what, void *arg)
                 event_del(&c->watch);
                 watch_peer(c, EV_CLOSED);
         }
+}
+
+static void log_refusal(struct client *c, const struct message_fault *f)
+{
+        struct access_entry e = {.real = clock_real(),
+                                 .client = c->address,
+                                 .url = "",
+                                 .status = f->status,
+                                 .upstream.address = "",
+                                 .outcome = f->status == 403 ? OUTCOME_DENIED : OUTCOME_REFUSED};
+        access_log_write(c->worker->shared->access, &e);
+        log_debug("refused %s: %d, %s", c->address, f->status, f->text);
 }
 
 /*
@@ -100,38 +118,24 @@ static void refuse(struct client *c, const struct message_fault *f)
         (void)ignored;
         free(reply);
         shutdown(fd, SHUT_WR);
-        log_debug("refused %s: %d, %s", c->address, f->status, f->text);
-        c->phase = CLIENT_REFUSED;
-        head_clear(&c->head);
+        log_refusal(c, f);
+        c->refused = true;
+        intake_reset(&c->intake);
         evbuffer_drain(input, evbuffer_get_length(input));
-        event_add(&c->head_timer, &linger);
+        event_add(&c->timer, &linger);
 }
 
 /* evhttp's timeouts are idle timeouts: a head that drips in byte by byte would keep its connection
  * for ever. */
-static void on_head_timeout(evutil_socket_t fd, short what, void *arg)
+static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
         (void)fd, (void)what;
         struct client *c = arg;
-        if (c->phase == CLIENT_HEAD)
+        if (c->refused)
+                client_drop(c);
+        else if (c->intake.phase == INTAKE_HEAD)
                 refuse(c, &(struct message_fault){408, "http_request_error",
                                                   "The request head took too long.", true});
-        else if (c->phase == CLIENT_REFUSED)
-                client_drop(c);
-}
-
-/* Feeds the newest n bytes to the head; true when it is complete. */
-static bool feed_head(struct client *c, struct evbuffer *input, size_t n)
-{
-        struct evbuffer_ptr at;
-        struct evbuffer_iovec parts[16];
-        bool ended = false;
-        if (evbuffer_ptr_set(input, &at, evbuffer_get_length(input) - n, EVBUFFER_PTR_SET) < 0)
-                return false;
-        int count = evbuffer_peek(input, (ev_ssize_t)n, &at, parts, 16);
-        for (int i = 0; i < count && i < 16 && !ended; i++)
-                ended = head_feed(&c->head, parts[i].iov_base, parts[i].iov_len);
-        return ended;
 }
 
 /* RFC 9112, 2.2: empty lines before a request are passed over. */
@@ -144,34 +148,43 @@ static size_t skip_empty_lines(struct evbuffer *input)
         return evbuffer_get_length(input);
 }
 
-/* The first bytes of a request, or more of it. The head is checked here, before evhttp parses it.
- */
-static void watch_head(struct client *c, struct evbuffer *input, size_t n)
+/* Shows the newest n bytes of the input to the intake; false with *ret_fault where it finds one. */
+static bool feed_intake(struct client *c, struct evbuffer *input, size_t n,
+                        struct message_fault *ret_fault)
 {
         const struct config *config = c->worker->config;
-        struct message_fault fault;
-        bool began = c->phase == CLIENT_IDLE;
-        if (began) {
-                n = skip_empty_lines(input);
-                if (n == 0)
-                        return;
-                c->phase = CLIENT_HEAD;
+        struct evbuffer_ptr at;
+        struct evbuffer_iovec part;
+        if (evbuffer_ptr_set(input, &at, evbuffer_get_length(input) - n, EVBUFFER_PTR_SET) < 0)
+                return true;
+        while (n > 0 && evbuffer_peek(input, -1, &at, &part, 1) > 0) {
+                size_t len = part.iov_len < n ? part.iov_len : n;
+                if (!intake_feed(&c->intake, part.iov_base, len, config->clients.max_header,
+                                 config->clients.max_body, ret_fault))
+                        return false;
+                n -= len;
+                if (n > 0 && evbuffer_ptr_set(input, &at, len, EVBUFFER_PTR_ADD) < 0)
+                        break;
         }
-        bool ended = feed_head(c, input, n);
-        struct span text = {c->head.text, c->head.len};
-        if (text.len > config->clients.max_header) {
-                refuse(c, &(struct message_fault){
-                              431, "http_request_error",
-                              "The head is larger than clients.max_header allows.", true});
-        } else if (ended && !head_check(text, config->clients.max_body, &fault)) {
+        return true;
+}
+
+/* The first bytes of a request, or more of it; evhttp parses them after this. */
+static void take_in(struct client *c, struct evbuffer *input, size_t n)
+{
+        struct message_fault fault;
+        bool began = c->intake.phase == INTAKE_IDLE;
+        if (began)
+                n = skip_empty_lines(input);
+        if (n == 0)
+                return;
+        if (!feed_intake(c, input, n, &fault)) {
                 refuse(c, &fault);
-        } else if (ended) {
-                c->phase = CLIENT_BODY;
-                head_clear(&c->head);
-                event_del(&c->head_timer);
+        } else if (c->intake.phase == INTAKE_BODY) {
+                event_del(&c->timer);
         } else if (began) {
-                struct timeval tv = timeval_of(config->clients.header_timeout);
-                event_add(&c->head_timer, &tv);
+                struct timeval tv = timeval_of(c->worker->config->clients.header_timeout);
+                event_add(&c->timer, &tv);
         }
 }
 
@@ -180,10 +193,10 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
         struct client *c = arg;
         if (info->n_added == 0)
                 return;
-        if (c->phase == CLIENT_IDLE || c->phase == CLIENT_HEAD)
-                watch_head(c, input, info->n_added);
-        else if (c->phase == CLIENT_REFUSED)
+        if (c->refused)
                 evbuffer_drain(input, evbuffer_get_length(input));
+        else if (!c->exchange)
+                take_in(c, input, info->n_added);
 }
 
 static void describe_peer(struct client *c)
@@ -191,7 +204,7 @@ static void describe_peer(struct client *c)
         socklen_t size = sizeof c->peer;
         const struct sockaddr *sa = (struct sockaddr *)&c->peer;
         if (getpeername(bufferevent_getfd(c->bev), (struct sockaddr *)&c->peer, &size) < 0)
-                c->peer.ss_family = AF_UNSPEC;
+                c->peer.ss_family = AF_UNSPEC; /* it has gone already */
         if (sa->sa_family == AF_INET)
                 inet_ntop(AF_INET, &((struct sockaddr_in *)&c->peer)->sin_addr, c->address,
                           sizeof c->address);
@@ -199,7 +212,42 @@ static void describe_peer(struct client *c)
                 inet_ntop(AF_INET6, &((struct sockaddr_in6 *)&c->peer)->sin6_addr, c->address,
                           sizeof c->address);
         else
-                strcpy(c->address, "unix");
+                strcpy(c->address, sa->sa_family == AF_UNIX ? "unix" : "?");
+}
+
+bool client_is_allowed(const struct client *c, const struct config *config)
+{
+        const struct sockaddr *peer = (const struct sockaddr *)&c->peer;
+        return peer->sa_family == AF_UNIX || cidr_set_contains_peer(&config->clients.allow, peer);
+}
+
+/* What of the configuration evhttp holds for each connection. While a reply is written evhttp reads
+ * on and hands nothing out: what may pile up is bounded here. One whole request must fit, since
+ * evhttp waits for all of a body before it takes it. */
+static void apply_limits(struct client *c)
+{
+        const struct config *config = c->worker->config;
+        evhttp_connection_set_max_body_size(c->evcon, (ev_ssize_t)config->clients.max_body);
+        bufferevent_setwatermark(c->bev, EV_READ, 0,
+                                 config->clients.max_body + 2 * config->clients.max_header);
+        set_idle_timeout(c, true);
+}
+
+/* Those that cannot be served are told at once, before anything is read. */
+static void admit(struct client *c)
+{
+        struct worker *w = c->worker;
+        if (!client_is_allowed(c, w->config))
+                refuse(c, &(struct message_fault){
+                              403, "http_request_denied",
+                              "Your address may not use this proxy (clients.allow).", true});
+        else if (w->draining)
+                refuse(c, &shutting_down);
+        else if (atomic_load(&w->shared->clients) > w->config->clients.max_connections)
+                refuse(c, &(struct message_fault){
+                              503, "connection_limit_reached",
+                              "There are as many connections as clients.max_connections allows.",
+                              true});
 }
 
 /*
@@ -225,18 +273,10 @@ static void adopt(evutil_socket_t fd, short what, void *arg)
         HASH_ADD_PTR(w->client_by_connection, evcon, c);
         evhttp_connection_set_closecb(c->evcon, on_connection_closed, c);
         evbuffer_add_cb(bufferevent_get_input(c->bev), on_input, c);
-        event_assign(&c->head_timer, w->base, -1, 0, on_head_timeout, c);
+        event_assign(&c->timer, w->base, -1, 0, on_timer, c);
         watch_peer(c, EV_READ | EV_CLOSED);
-        set_idle_timeout(c, true);
-        /* While a reply is written evhttp reads on and hands nothing out: bound what may pile up.
-         * One whole request must fit, since evhttp waits for all of a body before it takes it. */
-        bufferevent_setwatermark(c->bev, EV_READ, 0,
-                                 w->config->clients.max_body + 2 * w->config->clients.max_header);
-        if (atomic_load(&w->shared->clients) > w->config->clients.max_connections)
-                refuse(c, &(struct message_fault){
-                              503, "connection_limit_reached",
-                              "There are as many connections as clients.max_connections allows.",
-                              true});
+        apply_limits(c);
+        admit(c);
 }
 
 struct bufferevent *client_accept(struct event_base *base, void *worker)
@@ -265,24 +305,40 @@ struct client *client_find(const struct worker *w, const struct evhttp_connectio
 void client_begin(struct client *c, struct exchange *ex)
 {
         c->exchange = ex;
-        c->phase = CLIENT_BUSY;
         set_idle_timeout(c, false);
 }
 
 void client_end(struct client *c)
 {
         struct evbuffer *input = bufferevent_get_input(c->bev);
-        size_t pipelined = evbuffer_get_length(input);
         c->exchange = NULL;
-        c->phase = CLIENT_IDLE;
-        set_idle_timeout(c, true);
+        intake_reset(&c->intake);
+        apply_limits(c);
         if (c->pipelined) {
                 c->pipelined = false;
                 event_del(&c->watch);
                 watch_peer(c, EV_READ | EV_CLOSED);
         }
-        if (pipelined)
-                watch_head(c, input, pipelined);
+        take_in(c, input, evbuffer_get_length(input));
+}
+
+void client_drain(struct client *c)
+{
+        char byte;
+        if (!c->evcon || c->exchange || c->refused)
+                return; /* not yet looked at, or told to close already */
+        bool asks = c->intake.phase != INTAKE_IDLE ||
+                    recv(bufferevent_getfd(c->bev), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+        if (asks)
+                refuse(c, &shutting_down);
+        else
+                client_drop(c);
+}
+
+void client_abandon(struct client *c)
+{
+        bufferevent_decref(c->bev);
+        client_free(c);
 }
 
 void client_drop(struct client *c)

@@ -11,18 +11,10 @@
 #include <uthash.h>
 
 #include "base/list.h"
-#include "proxy/head.h"
+#include "proxy/intake.h"
 #include "proxy/worker.h"
 
 struct exchange;
-
-enum client_phase {
-        CLIENT_IDLE,   /* between requests */
-        CLIENT_HEAD,   /* a head has begun to arrive; clients.header_timeout runs */
-        CLIENT_BODY,   /* its head is complete; evhttp reads the body */
-        CLIENT_BUSY,   /* an exchange has the request */
-        CLIENT_REFUSED /* told to go; what it still sends is dropped */
-};
 
 struct client {
         struct list link; /* worker->clients */
@@ -32,10 +24,10 @@ struct client {
         struct evhttp_connection *evcon; /* the same; NULL until adopted */
         struct event watch;              /* has the peer gone? */
         bool pipelined;                  /* it has sent more while an exchange is under way */
-        struct event head_timer;
-        enum client_phase phase;
-        struct head head; /* what has arrived of it, in phase HEAD */
-        struct exchange *exchange;
+        struct event timer;              /* of a head that arrives, or of a refusal */
+        struct intake intake;
+        bool refused;              /* told to go; what it still sends is dropped */
+        struct exchange *exchange; /* the request that it waits for; NULL between requests */
         struct sockaddr_storage peer;
         char address[INET6_ADDRSTRLEN]; /* text; "unix" for a local socket */
 };
@@ -45,10 +37,19 @@ struct bufferevent *client_accept(struct event_base *base, void *worker);
 
 struct client *client_find(const struct worker *w, const struct evhttp_connection *evcon);
 
+/* Does clients.allow let it in? */
+bool client_is_allowed(const struct client *c, const struct config *config);
+
 /* The exchange has the request and will reply: the connection's read timeout is put off. */
 void client_begin(struct client *c, struct exchange *ex);
 /* The reply has been written: the connection waits for its next request. */
 void client_end(struct client *c);
+
+/* No new requests: refuses one that has begun to arrive, drops the connection where none has. */
+void client_drain(struct client *c);
+
+/* Frees what evhttp's own end has left: a connection that was accepted and never looked at. */
+void client_abandon(struct client *c);
 
 /* Closes the connection now. A reply that is not yet written is lost. */
 void client_drop(struct client *c);

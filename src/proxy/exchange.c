@@ -87,8 +87,10 @@ void exchange_close(struct exchange *ex, enum outcome outcome)
 /* The reply has been written whole; evhttp frees the request after this. */
 static void on_replied(struct evhttp_request *req, void *arg)
 {
-        (void)req;
         struct exchange *ex = arg;
+        /* evhttp looks at this after the callback, also where the head went out before. */
+        if (ex->worker->draining)
+                evhttp_add_header(evhttp_request_get_output_headers(req), "Connection", "close");
         client_end(ex->client);
         exchange_close(ex, ex->outcome);
 }
@@ -241,13 +243,6 @@ static void ask_first_turn(struct exchange *ex)
                 refuse_turn(ex, reply);
 }
 
-static bool may_use(const struct exchange *ex)
-{
-        const struct sockaddr *peer = (const struct sockaddr *)&ex->client->peer;
-        return peer->sa_family == AF_UNIX ||
-               cidr_set_contains_peer(&ex->config->clients.allow, peer);
-}
-
 static struct exchange *exchange_new(struct worker *w, struct client *c, struct evhttp_request *req)
 {
         struct exchange *ex = xcalloc(1, sizeof *ex);
@@ -273,8 +268,8 @@ void exchange_receive(struct evhttp_request *req, void *worker)
         req->flags &= ~EVHTTP_PROXY_REQUEST;
         struct exchange *ex = exchange_new(w, c, req);
         struct message_fault fault;
-        bool good = message_read(&ex->message, req, w->shared->via, &fault);
-        if (!may_use(ex)) {
+        bool good = message_read(&ex->message, req, c->intake.facts.fields, w->shared->via, &fault);
+        if (!client_is_allowed(c, ex->config)) {
                 exchange_refuse(ex, OUTCOME_DENIED,
                                 &(struct reply_refusal){
                                     .status = 403,

@@ -166,7 +166,9 @@ static enum upstream_flow on_body(void *arg, const void *data, size_t len)
                         end_peek(ex);
                 return UPSTREAM_MORE;
         }
-        if (evbuffer_get_length(bufferevent_get_output(ex->client->bev)) >= OUTPUT_MARK) {
+        /* Only behind a piece of the body: nobody tells when a head alone has been written. */
+        if (ex->bytes_out > 0 &&
+            evbuffer_get_length(bufferevent_get_output(ex->client->bev)) >= OUTPUT_MARK) {
                 ex->paused = true;
                 return UPSTREAM_PAUSE;
         }

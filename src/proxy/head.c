@@ -7,10 +7,11 @@
 
 /* ---- arriving ---- */
 
-bool head_feed(struct head *h, const char *data, size_t len)
+bool head_feed(struct head *h, const char *data, size_t len, size_t *ret_used)
 {
         bool ended = false;
         size_t n = 0;
+        *ret_used = 0;
         if (len == 0)
                 return false;
         while (n < len && !ended) {
@@ -25,6 +26,7 @@ bool head_feed(struct head *h, const char *data, size_t len)
         }
         memcpy(h->text + h->len, data, n);
         h->len += n;
+        *ret_used = n;
         return ended;
 }
 
@@ -40,7 +42,7 @@ void head_clear(struct head *h)
 struct framing {
         struct span method;
         bool http_1_0;
-        unsigned hosts, lengths, codings;
+        unsigned fields, hosts, lengths, codings;
         bool length_positive;
 };
 
@@ -148,6 +150,7 @@ static bool check_field(struct span line, size_t max_body, struct framing *f,
                 return fault(ret, 400, "A header field is folded over lines.");
         if (!colon)
                 return fault(ret, 400, "A header line has no colon.");
+        f->fields++;
         struct span name = {line.ptr, (size_t)(colon - line.ptr)};
         struct span value = span_trim((struct span){colon + 1, line.len - name.len - 1});
         if (!is_token(name))
@@ -159,7 +162,9 @@ static bool check_field(struct span line, size_t max_body, struct framing *f,
         if (span_equal_nocase(name, span_of("Content-Length")))
                 return check_length(value, max_body, f, ret);
         if (span_equal_nocase(name, span_of("Transfer-Encoding"))) {
-                if (f->codings++ || !span_equal_nocase(value, span_of("chunked")))
+                /* evhttp does not take a tab for white space. */
+                if (f->codings++ || memchr(line.ptr, '\t', line.len) ||
+                    !span_equal_nocase(value, span_of("chunked")))
                         return fault(ret, 400, "Transfer-Encoding may only be chunked, and once.");
         }
         return true;
@@ -180,7 +185,8 @@ static bool check_framing(const struct framing *f, struct message_fault *ret)
         return true;
 }
 
-bool head_check(struct span head, size_t max_body, struct message_fault *ret_fault)
+bool head_check(struct span head, size_t max_body, struct head_facts *ret_facts,
+                struct message_fault *ret_fault)
 {
         struct framing f = {0};
         struct span rest = head;
@@ -191,5 +197,8 @@ bool head_check(struct span head, size_t max_body, struct message_fault *ret_fau
                 if (line.len && !check_field(line, max_body, &f, ret_fault))
                         return false;
         }
-        return check_framing(&f, ret_fault);
+        if (!check_framing(&f, ret_fault))
+                return false;
+        *ret_facts = (struct head_facts){.fields = f.fields, .chunked = f.codings > 0};
+        return true;
 }

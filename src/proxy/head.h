@@ -22,9 +22,16 @@ struct head {
         bool line_empty; /* nothing but CR since the last LF */
 };
 
-/* Takes bytes up to the empty line that ends the head; true when that was among them. */
-bool head_feed(struct head *h, const char *data, size_t len);
+/* Takes bytes up to the empty line that ends the head, *ret_used of them; true when that line was
+ * among them. */
+bool head_feed(struct head *h, const char *data, size_t len, size_t *ret_used);
 void head_clear(struct head *h); /* frees the text */
+
+/* What a good head says. */
+struct head_facts {
+        unsigned fields;
+        bool chunked; /* the body comes in chunks */
+};
 
 /*
  * Checks a whole head, raw as it was sent, by RFC 9112. evhttp is lenient where it matters: what it
@@ -32,8 +39,10 @@ void head_clear(struct head *h); /* frees the text */
  *
  * max_body  bytes that Content-Length may announce
  *
- * Returns true, or false with *ret_fault filled, whose `close` is set always. Pure.
+ * Returns true with *ret_facts filled, or false with *ret_fault filled, whose `close` is set
+ * always. Pure.
  */
-bool head_check(struct span head, size_t max_body, struct message_fault *ret_fault);
+bool head_check(struct span head, size_t max_body, struct head_facts *ret_facts,
+                struct message_fault *ret_fault);
 
 #endif

@@ -130,8 +130,8 @@ static bool add_max_forwards(struct message *m, struct span name, const char *va
         return true;
 }
 
-static bool copy_fields(struct message *m, struct evhttp_request *req, const char *via,
-                        struct message_fault *ret)
+static bool copy_fields(struct message *m, struct evhttp_request *req, unsigned field_count,
+                        const char *via, struct message_fault *ret)
 {
         const struct evkeyvalq *headers = req->input_headers;
         const struct evkeyval *kv;
@@ -141,6 +141,8 @@ static bool copy_fields(struct message *m, struct evhttp_request *req, const cha
                 fields_add(&m->fields, span_of("Host"), m->authority);
         TAILQ_FOREACH(kv, headers, next)
         {
+                if (field_count-- == 0)
+                        break;
                 struct span name = span_of(kv->key), value = span_of(kv->value);
                 const char *text;
                 if (steering_take(&m->steering, name, value, &text)) {
@@ -171,8 +173,8 @@ static bool copy_fields(struct message *m, struct evhttp_request *req, const cha
         return true;
 }
 
-bool message_read(struct message *ret, struct evhttp_request *req, const char *via,
-                  struct message_fault *ret_fault)
+bool message_read(struct message *ret, struct evhttp_request *req, unsigned field_count,
+                  const char *via, struct message_fault *ret_fault)
 {
         *ret = (struct message){0};
         steering_init(&ret->steering);
@@ -188,7 +190,8 @@ bool message_read(struct message *ret, struct evhttp_request *req, const char *v
                 ret_fault->close = true; /* what follows is not HTTP */
                 return false;
         }
-        return parse_target(ret, req, ret_fault) && copy_fields(ret, req, via, ret_fault);
+        return parse_target(ret, req, ret_fault) &&
+               copy_fields(ret, req, field_count, via, ret_fault);
 }
 
 void message_done(struct message *m)

@@ -31,12 +31,13 @@ struct message {
  * Connection names are left out, so are weir's own, which are read into `steering`; Host is made to
  * match the target, Via is added.
  *
- * via       our own entry for Via; where the request carries it already it came round in a loop
+ * field_count  fields of the head; an unpatched libevent adds those of a trailer behind them
+ * via          our own entry for Via; where the request carries it already it came round in a loop
  *
  * Returns true, or false with *ret_fault filled. message_done is due either way.
  */
-bool message_read(struct message *ret, struct evhttp_request *req, const char *via,
-                  struct message_fault *ret_fault);
+bool message_read(struct message *ret, struct evhttp_request *req, unsigned field_count,
+                  const char *via, struct message_fault *ret_fault);
 void message_done(struct message *m);
 
 /* Copies the end-to-end fields of an answer to `req`'s output headers, with Via added. */

@@ -41,7 +41,9 @@ void reply_forward(struct evhttp_request *req, const struct upstream_answer *ans
         /* To an HTTP/1.0 client a body of unknown length ends with the connection; evhttp would
          * write Content-Length: 0 if it thought that the connection is to be kept. */
         if (req->minor == 0 && !evhttp_find_header(out, "Content-Length"))
-                evhttp_remove_header(evhttp_request_get_input_headers(req), "Connection");
+                while (evhttp_remove_header(evhttp_request_get_input_headers(req), "Connection") ==
+                       0)
+                        ;
         if (close)
                 close_after(req);
         char *reason = xspandup(answer->reason);

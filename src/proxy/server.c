@@ -119,10 +119,19 @@ static void server_free(struct server *s)
         free(s);
 }
 
+static void on_libevent_log(int severity, const char *text)
+{
+        if (severity >= EVENT_LOG_WARN)
+                log_warn("libevent: %s", text);
+        else
+                log_debug("libevent: %s", text);
+}
+
 int server_start(struct config *config, struct state *state, struct server **ret, char **ret_error)
 {
         struct server *s = xcalloc(1, sizeof *s);
         struct prng prng;
+        event_set_log_callback(on_libevent_log);
         prng_init(&prng, clock_real() ^ ((uint64_t)getpid() << 40));
         s->worker_count = config->workers;
         s->workers = xcalloc(s->worker_count, sizeof *s->workers);

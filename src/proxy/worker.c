@@ -1,6 +1,8 @@
 #include "proxy/worker.h"
 
 #include <event2/buffer.h>
+#include <event2/listener.h>
+#include <event2/util.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -10,6 +12,7 @@
 #include "proxy/client.h"
 #include "proxy/exchange.h"
 #include "runtime/clock.h"
+#include "runtime/log.h"
 
 static const ev_uint16_t all_methods = EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD |
                                        EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS |
@@ -24,13 +27,41 @@ static void apply_config(struct worker *w)
         evhttp_set_max_body_size(w->http, (ev_ssize_t)c->clients.max_body);
 }
 
-static void close_idle_clients(struct worker *w)
+static void drain_clients(struct worker *w)
 {
-        list_foreach_safe (it, &w->clients) {
-                struct client *c = LIST_ENTRY_OF(it, struct client, link);
-                if (!c->exchange && c->evcon)
-                        client_drop(c);
+        list_foreach_safe (it, &w->clients)
+                client_drain(LIST_ENTRY_OF(it, struct client, link));
+}
+
+/* The thread's own; libevent tells an accept error without saying whose it is. */
+static _Thread_local struct worker *this_worker;
+
+/*
+ * No descriptors are left, most likely. The listener stays readable then, so it is put aside for a
+ * while instead of being asked again and again; the work under way goes on.
+ */
+static void on_accept_error(struct evconnlistener *listener, void *arg)
+{
+        (void)arg;
+        static const struct timeval pause = {0, 100000};
+        struct worker *w = this_worker;
+        usec_t now = clock_now();
+        int error = EVUTIL_SOCKET_ERROR();
+        if (w->accept_failed == 0 || now - w->accept_failed > 60 * USEC_PER_SEC) {
+                w->accept_failed = now;
+                log_error("cannot accept connections: %s; is LimitNOFILE too low?",
+                          evutil_socket_error_to_string(error));
         }
+        evconnlistener_disable(listener);
+        event_add(w->accept_again, &pause);
+}
+
+static void on_accept_again(evutil_socket_t fd, short what, void *arg)
+{
+        (void)fd, (void)what;
+        struct worker *w = arg;
+        for (size_t i = 0; i < w->listener_count; i++)
+                evconnlistener_enable(evhttp_bound_socket_get_listener(w->listeners[i]));
 }
 
 static void close_listeners(struct worker *w)
@@ -46,7 +77,7 @@ static void start_draining(struct worker *w)
                 return;
         w->draining = true;
         close_listeners(w);
-        close_idle_clients(w);
+        drain_clients(w);
         worker_check_drained(w);
 }
 
@@ -60,7 +91,7 @@ static void drop_everything(struct worker *w)
 
 void worker_check_drained(struct worker *w)
 {
-        if (w->draining && list_empty(&w->exchanges))
+        if (w->draining && list_empty(&w->clients))
                 event_base_loopexit(w->base, NULL);
 }
 
@@ -93,6 +124,7 @@ static void on_gate_timer(evutil_socket_t fd, short what, void *arg)
 static void *run(void *arg)
 {
         struct worker *w = arg;
+        this_worker = w;
         event_base_dispatch(w->base);
         uint64_t one = 1;
         ssize_t ignored = write(w->shared->done, &one, sizeof one);
@@ -133,6 +165,7 @@ int worker_start(struct worker *w, unsigned index, struct worker_shared *shared,
                                      on_gate_timer, w);
                 event_add(w->timer, NULL);
         }
+        w->accept_again = evtimer_new(w->base, on_accept_again, w);
         w->upstream = upstream_new(w->base);
         make_http(w);
         apply_config(w);
@@ -142,6 +175,8 @@ int worker_start(struct worker *w, unsigned index, struct worker_shared *shared,
                 w->listeners[i] = evhttp_accept_socket_with_handle(w->http, listeners[i]);
                 if (!w->listeners[i])
                         abort();
+                evconnlistener_set_error_cb(evhttp_bound_socket_get_listener(w->listeners[i]),
+                                            on_accept_error);
         }
         return -pthread_create(&w->thread, NULL, run, w);
 }
@@ -168,9 +203,12 @@ void worker_join(struct worker *w)
 {
         pthread_join(w->thread, NULL);
         evhttp_free(w->http); /* closes what is still open */
+        list_foreach_safe (it, &w->clients)
+                client_abandon(LIST_ENTRY_OF(it, struct client, link));
         upstream_free(w->upstream);
         if (w->timer)
                 event_free(w->timer);
+        event_free(w->accept_again);
         mailbox_done(&w->mailbox);
         evbuffer_free(w->scratch);
         event_base_free(w->base);

@@ -35,6 +35,8 @@ struct worker {
         struct evhttp *http;
         struct evhttp_bound_socket **listeners; /* NULL-free; empty once it drains */
         size_t listener_count;
+        struct event *accept_again;
+        usec_t accept_failed; /* told last; 0: never */
         struct upstream *upstream;
         struct mailbox mailbox;
         struct worker_shared *shared;

@@ -3,18 +3,19 @@
 #include <stdlib.h>
 
 #include "base/xalloc.h"
-#include "proxy/head.h"
+#include "proxy/intake.h"
 #include "proxy/steering.h"
 #include "proxy/target.h"
 
-enum { MAX_BODY = 1000 };
+enum { MAX_BODY = 1000, MAX_HEADER = 4000 };
 
 /* However the bytes arrive, the head ends at the same place. */
 static bool feed(struct head *h, struct span text, size_t step)
 {
         for (size_t at = 0; at < text.len; at += step) {
                 size_t n = text.len - at < step ? text.len - at : step;
-                if (head_feed(h, text.ptr + at, n))
+                size_t used;
+                if (head_feed(h, text.ptr + at, n, &used))
                         return true;
         }
         return false;
@@ -55,17 +56,47 @@ static void read_steering(struct span text)
         fields_done(&fields);
 }
 
+/* The status of the fault that is found; 0: none. */
+static int take_in(struct span text, size_t step, struct intake *ret)
+{
+        struct message_fault fault = {0};
+        *ret = (struct intake){0};
+        for (size_t at = 0; at < text.len; at += step) {
+                size_t n = text.len - at < step ? text.len - at : step;
+                if (!intake_feed(ret, text.ptr + at, n, MAX_HEADER, MAX_BODY, &fault)) {
+                        check_fault(&fault);
+                        return fault.status;
+                }
+        }
+        return 0;
+}
+
+/* What is found wrong, and where a request ends, does not hang on how it is cut. */
+static void read_requests(struct span text)
+{
+        struct intake whole, pieces;
+        int status = take_in(text, text.len ? text.len : 1, &whole);
+        FUZZ_CHECK(take_in(text, 7, &pieces) == status || status == 431 || status == 400);
+        FUZZ_CHECK(status ||
+                   (whole.phase == pieces.phase && whole.chunked.state == pieces.chunked.state &&
+                    whole.chunked.total == pieces.chunked.total &&
+                    whole.chunked.total <= MAX_BODY));
+        intake_reset(&whole);
+        intake_reset(&pieces);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         struct span text = fuzz_span(data, size);
         struct head whole = {0}, pieces = {0};
         struct message_fault fault;
+        struct head_facts facts;
         bool ended = feed(&whole, text, size ? size : 1);
         FUZZ_CHECK(feed(&pieces, text, 3) == ended);
         FUZZ_CHECK(span_equal((struct span){whole.text, whole.len},
                               (struct span){pieces.text, pieces.len}));
         struct span head = {whole.text, whole.len};
-        if (ended && !head_check(head, MAX_BODY, &fault))
+        if (ended && !head_check(head, MAX_BODY, &facts, &fault))
                 check_fault(&fault);
         if (ended) { /* between the method and the version */
                 struct span rest = head, word;
@@ -73,6 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 if (span_next(&rest, ' ', &word))
                         read_target(word);
         }
+        read_requests(text);
         read_target(text);
         read_steering(text);
         head_clear(&whole);

@@ -72,6 +72,7 @@ static const struct head_case cases[] = {
     {"POST http://a/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, chunked\r\n\r\n", 400},
     {"POST http://a/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: identity\r\n\r\n", 400},
     {"POST http://a/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\r\n\r\n", 400},
+    {"POST http://a/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\tchunked\r\n\r\n", 400},
     {"POST http://a/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: "
      "chunked\r\n\r\n",
      400},
@@ -85,7 +86,8 @@ static void checks_what_evhttp_lets_through(void **state)
         (void)state;
         for (size_t i = 0; i < COUNT_OF(cases); i++) {
                 struct message_fault fault = {0};
-                bool good = head_check(span_of(cases[i].head), MAX_BODY, &fault);
+                struct head_facts facts;
+                bool good = head_check(span_of(cases[i].head), MAX_BODY, &facts, &fault);
                 if (good != (cases[i].status == 0) || fault.status != cases[i].status)
                         fail_msg("%s: %d", cases[i].head, fault.status);
                 if (!good) {
@@ -102,9 +104,10 @@ static void a_nul_is_refused(void **state)
         static const char in_name[] = "GET http://a/ HTTP/1.1\r\nHost: a\r\nX\0: b\r\n\r\n";
         static const char in_value[] = "GET http://a/ HTTP/1.1\r\nHost: a\r\nX: \0b\r\n\r\n";
         struct message_fault fault;
-        assert_false(head_check((struct span){in_target, sizeof in_target - 1}, 0, &fault));
-        assert_false(head_check((struct span){in_name, sizeof in_name - 1}, 0, &fault));
-        assert_false(head_check((struct span){in_value, sizeof in_value - 1}, 0, &fault));
+        struct head_facts facts;
+        assert_false(head_check((struct span){in_target, sizeof in_target - 1}, 0, &facts, &fault));
+        assert_false(head_check((struct span){in_name, sizeof in_name - 1}, 0, &facts, &fault));
+        assert_false(head_check((struct span){in_value, sizeof in_value - 1}, 0, &facts, &fault));
 }
 
 /* However it is cut into pieces, the head ends in the same place and what follows is not taken. */
@@ -120,10 +123,13 @@ static void finds_the_end_in_any_pieces(void **state)
                 strcat(text, "body\r\n\r\n");
                 for (size_t cut = 0; cut <= n; cut++) {
                         struct head h = {0};
-                        bool ended = head_feed(&h, text, cut);
+                        size_t used, more = 0;
+                        bool ended = head_feed(&h, text, cut, &used);
+                        assert_int_equal(used, cut);
                         assert_int_equal(ended, cut == n);
                         if (!ended)
-                                assert_true(head_feed(&h, text + cut, strlen(text) - cut));
+                                assert_true(head_feed(&h, text + cut, strlen(text) - cut, &more));
+                        assert_int_equal(used + more, n);
                         assert_int_equal(h.len, n);
                         assert_memory_equal(h.text, heads[i], n);
                         head_clear(&h);
