@@ -71,7 +71,7 @@ static int open_log(const struct config *config)
         int fd = open(config->log.file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0640);
         if (fd < 0 || dup2(fd, STDERR_FILENO) < 0) {
                 int r = -errno;
-                log_error("cannot write to %s: %s", config->log.file, strerror(errno));
+                log_error("cannot write to %s: %s", config->log.file, strerrordesc_np(errno));
                 return r;
         }
         close(fd);
@@ -197,7 +197,7 @@ static int block_signals(void)
         sigaddset(&set, SIGUSR1);
         sigaddset(&set, SIGTERM);
         sigaddset(&set, SIGINT);
-        sigprocmask(SIG_BLOCK, &set, NULL);
+        pthread_sigmask(SIG_BLOCK, &set, NULL);
         signal(SIGPIPE, SIG_IGN);
         return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -234,6 +234,7 @@ int run_main(int argc, char **argv)
         };
         struct run run = {.path = config_default_path(), .next_save = USEC_MAX};
         bool show = false;
+        /* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread is there yet */
         for (int o; (o = getopt_long(argc, argv, "c:", options, NULL)) != -1;) {
                 switch (o) {
                 case 'c':

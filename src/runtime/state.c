@@ -28,8 +28,10 @@ struct state {
 /* NULL where the environment names none. */
 static char *default_path(void)
 {
+        /* NOLINTBEGIN(concurrency-mt-unsafe): read before there are other threads */
         const char *service = getenv("STATE_DIRECTORY"); /* several: separated by ":" */
         const char *user = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+        /* NOLINTEND(concurrency-mt-unsafe) */
         if (service && service[0] == '/')
                 return xspandup((struct span){service, strcspn(service, ":")});
         if (user && user[0] == '/') /* a relative one is to be ignored */
@@ -84,11 +86,11 @@ int state_open(const char *dir, struct state **ret, char **ret_error)
         if (*dir) {
                 *ret_error = xasprintf("cannot use the state directory %s: %s; change state.dir or "
                                        "its permissions",
-                                       path, strerror(-fd));
+                                       path, strerrordesc_np(-fd));
         } else {
                 log_warn("cannot use the state directory %s: %s; what is learned will not outlive "
                          "this process: name a directory with state.dir",
-                         path ? path : "(HOME is not set)", strerror(-fd));
+                         path ? path : "(HOME is not set)", strerrordesc_np(-fd));
                 *ret = NULL;
         }
         free(path);
@@ -144,7 +146,7 @@ static int load(const struct state *s, struct learned *ret, char **ret_why)
         if (r == -ENOENT)
                 return r;
         if (r < 0) {
-                *ret_why = xstrdup(strerror(-r));
+                *ret_why = xstrdup(strerrordesc_np(-r));
                 return r;
         }
         r = learned_parse(text, clock_real(), ret, ret_why);
@@ -252,7 +254,7 @@ void state_save(struct state *s, struct gate *g)
         if (r < 0 && !s->failing)
                 log_warn("cannot save what was learned to %s/" FILE_NAME ": %s; the proxy goes on, "
                          "and tries again: see to the directory's space and permissions",
-                         s->path, strerror(-r));
+                         s->path, strerrordesc_np(-r));
         if (r == 0 && s->failing)
                 log_info("what was learned is saved to %s/" FILE_NAME " again", s->path);
         s->failing = r < 0;

@@ -28,7 +28,7 @@ static void play(const char *path)
         FILE *file = fopen(path, "rb");
         if (!file) {
                 perror(path);
-                exit(1);
+                abort();
         }
         size_t size = fread(text, 1, LONGEST, file);
         fclose(file);

@@ -1,3 +1,4 @@
+/* NOLINTBEGIN(concurrency-mt-unsafe): there is one thread */
 #include "tests/unit/unit.h"
 
 #include <dirent.h>
@@ -330,3 +331,4 @@ int main(void)
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
+/* NOLINTEND(concurrency-mt-unsafe) */
