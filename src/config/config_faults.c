@@ -36,11 +36,11 @@ void config_faults_add(struct config_faults *faults, unsigned line, unsigned col
         if ((faults->count & (faults->count - 1)) == 0) /* 0, 1, 2, 4, 8 …: full */
                 faults->list = xrealloc(faults->list, (faults->count ? 2 * faults->count : 1) *
                                                           sizeof *faults->list);
-        faults->list[faults->count++] = (struct config_fault){
-            .line = line,
-            .column = column,
-            .text = key ? xasprintf("%s: %s", key, what) : xstrdup(what),
-        };
+        char *text = key ? xasprintf("%s: %s", key, what) : xstrdup(what);
+        for (char *c = text; *c; c++)
+                if ((unsigned char)*c < ' ' || *c == 0x7f)
+                        *c = '?'; /* a key may hold anything */
+        faults->list[faults->count++] = (struct config_fault){line, column, text};
         free(what);
 }
 

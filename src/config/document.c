@@ -263,7 +263,7 @@ static void find_twins(const struct node *map, const char *path, struct config_f
                         first = i;
                         continue;
                 }
-                char *full = xasprintf("%s%s%s", path, *path ? "." : "", sorted[i]->key);
+                char *full = xasprintf("%s%s%.80s", path, *path ? "." : "", sorted[i]->key);
                 config_faults_add(faults, sorted[i]->key_line, sorted[i]->key_column, full,
                                   "given twice, first on line %u", sorted[first]->key_line);
                 free(full);
@@ -279,8 +279,9 @@ static void find_all_twins(const struct node *n, const char *path, struct config
                 const struct node *child = n->children[i];
                 if (child->kind != NODE_MAP && child->kind != NODE_LIST)
                         continue;
-                char *below = child->key ? xasprintf("%s%s%s", path, *path ? "." : "", child->key)
-                                         : xasprintf("%s[%zu]", path, i);
+                char *below = child->key
+                                  ? xasprintf("%s%s%.80s", path, *path ? "." : "", child->key)
+                                  : xasprintf("%s[%zu]", path, i);
                 find_all_twins(child, below, faults);
                 free(below);
         }

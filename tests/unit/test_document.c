@@ -100,6 +100,8 @@ static void finds_faults(void **state)
                 const char *faults; /* the beginning of what is printed */
         } cases[] = {
             {"a: 1\nb: 2\na: 3\n", true, "f:3:1: a: given twice, first on line 1\n"},
+            {"\"a\\tb\\n\": 1\n\"a\\tb\\n\": 2\n", true,
+             "f:2:1: a?b?: given twice, first on line 1\n"},
             {"a: {b: 1, c: 2, b: 3, b: 4}\n", true,
              "f:1:17: a.b: given twice, first on line 1\nf:1:23: a.b: given twice, first on line "
              "1\n"},
