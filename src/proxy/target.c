@@ -57,6 +57,10 @@ const char *target_read_authority(struct target *ret, struct span authority)
                 return "A user name in the target is not allowed.";
         if (!take_host(&rest, &host))
                 return "The host in the target is malformed.";
+        /* "example.com." is "example.com", written as absolute (RFC 1034, 3.1): one name, one
+         * limit. */
+        if (host.len > 0 && host.ptr[host.len - 1] == '.')
+                host.len--;
         if (host.len == 0 || host.len > 255)
                 return "The target names no host.";
         if (rest.len > 1 && !parse_port((struct span){rest.ptr + 1, rest.len - 1}, &ret->port))

@@ -7,7 +7,7 @@
 struct target {
         struct span scheme;    /* as written; borrowed */
         struct span authority; /* as written; borrowed */
-        char *host;            /* lower-case, without port and brackets; owned */
+        char *host;            /* lower-case, without port, brackets and a last dot; owned */
         unsigned port;         /* 0: it names none */
         char *path;            /* with the query, as written, from "/" on; owned */
 };

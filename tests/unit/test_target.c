@@ -19,6 +19,8 @@ static const struct {
     {"http://[::1]", "http", "[::1]", "::1", 0, "/"},
     {"http://h:65535/", "http", "h:65535", "h", 65535, "/"},
     {"http://h:00080/", "http", "h:00080", "h", 80, "/"},
+    {"http://Example.com.:81/", "http", "Example.com.:81", "example.com", 81, "/"},
+    {"http://127.0.0.1./", "http", "127.0.0.1.", "127.0.0.1", 0, "/"},
     {"ftp://h/", "ftp", "h", "h", 0, "/"},
 };
 
@@ -45,6 +47,7 @@ static const struct {
     {"http:/h/", "The target is not a URL."},
     {"http://", "The target names no host."},
     {"http:///x", "The target names no host."},
+    {"http://./", "The target names no host."},
     {"http://:80/", "The target names no host."},
     {"http://[]/", "The target names no host."},
     {"http://a@h/", "A user name in the target is not allowed."},
