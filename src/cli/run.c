@@ -21,7 +21,8 @@ struct run {
         const char *path;   /* NULL: built-in defaults */
         const char *listen; /* NULL: as configured */
         struct config *config;
-        struct state *state; /* NULL: nothing is remembered */
+        struct config *started; /* at the start, with what only a restart changes */
+        struct state *state;    /* NULL: nothing is remembered */
         struct server *server;
         usec_t next_save;
         int signals;
@@ -43,7 +44,7 @@ static struct config *load(const struct run *run)
 {
         struct config *config = NULL;
         struct config_faults faults = {0};
-        if (config_load_listen(run->path, run->listen, &config, &faults) < 0) {
+        if (config_reload(run->path, run->listen, run->started, &config, &faults) < 0) {
                 log_faults(&faults, run->path);
                 config_faults_done(&faults);
                 return NULL;
@@ -63,19 +64,30 @@ static void warn_of_restart(void *arg, const char *key)
         log_warn("%s has changed: that takes effect with the next start", key);
 }
 
+/* Started without one of them, the next file or connection would be taken for it, and the log
+ * written there. */
+static void fill_standard_descriptors(void)
+{
+        int fd;
+        do
+                fd = open("/dev/null", O_RDWR | O_NOCTTY);
+        while (fd >= 0 && fd <= STDERR_FILENO);
+        if (fd >= 0)
+                close(fd);
+}
+
 /* log.file: the log is standard error, wherever that leads. */
 static int open_log(const struct config *config)
 {
         if (strcmp(config->log.file, "-") == 0)
                 return 0;
         int fd = open(config->log.file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0640);
-        if (fd < 0 || dup2(fd, STDERR_FILENO) < 0) {
-                int r = -errno;
-                log_error("cannot write to %s: %s", config->log.file, strerrordesc_np(errno));
-                return r;
-        }
-        close(fd);
-        return 0;
+        int r = fd < 0 || dup2(fd, STDERR_FILENO) < 0 ? -errno : 0;
+        if (r < 0)
+                log_error("cannot write to %s: %s", config->log.file, strerrordesc_np(-r));
+        if (fd > STDERR_FILENO)
+                close(fd);
+        return r;
 }
 
 /* Each connection takes one descriptor at the front and one behind. */
@@ -123,7 +135,7 @@ static void reload(struct run *run)
 
 static void reopen_logs(struct run *run)
 {
-        open_log(run->config);
+        open_log(run->started);
         server_reopen_logs(run->server);
         log_info("log files reopened");
 }
@@ -234,6 +246,7 @@ int run_main(int argc, char **argv)
         };
         struct run run = {.path = config_default_path(), .next_save = USEC_MAX};
         bool show = false;
+        fill_standard_descriptors();
         /* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread is there yet */
         for (int o; (o = getopt_long(argc, argv, "c:", options, NULL)) != -1;) {
                 switch (o) {
@@ -260,6 +273,7 @@ int run_main(int argc, char **argv)
                 config_unref(run.config);
                 return 0;
         }
+        run.started = config_ref(run.config);
         log_set(run.config->log.level, run.config->log.format);
         raise_descriptor_limit();
         run.signals = block_signals();
@@ -275,6 +289,7 @@ int run_main(int argc, char **argv)
         }
         state_close(run.state);
         close(run.signals);
+        config_unref(run.started);
         config_unref(run.config);
         return status;
 }

@@ -276,10 +276,11 @@ static void settle_policy(struct policy *p, unsigned generation)
         p->lane.generation = generation;
 }
 
-/* What follows from the rest, once that is known to be right. */
-static void settle(struct config *c)
+/* What follows from the rest, once that is known to be right; `listens_on` are the addresses that
+ * the process serves, which a reload does not change. */
+static void settle(struct config *c, char *const *listens_on)
 {
-        for (char **address = c->listen; *address; address++)
+        for (char *const *address = listens_on; *address; address++)
                 if (!on_loopback(*address)) {
                         /* who reaches the proxy from outside must not reach the inside through it
                          */
@@ -311,9 +312,10 @@ static struct config *config_new(void)
  *
  * r      what reading the tree gave
  * found  the faults of that; handed over to *faults on failure
+ * The rest is as for config_reload; `started` may be NULL.
  */
 static int build(int r, struct node *root, struct config_faults found, const char *listen,
-                 struct config **ret, struct config_faults *faults)
+                 const struct config *started, struct config **ret, struct config_faults *faults)
 {
         struct loader l = {config_new(), &found};
         if (r < 0)
@@ -328,7 +330,7 @@ static int build(int r, struct node *root, struct config_faults found, const cha
                 r = -EINVAL;
                 goto out;
         }
-        settle(l.config);
+        settle(l.config, started ? started->listen : l.config->listen);
         *ret = l.config;
         l.config = NULL;
 out:
@@ -341,13 +343,13 @@ out:
         return r;
 }
 
-int config_load_listen(const char *path, const char *listen, struct config **ret,
-                       struct config_faults *faults)
+int config_reload(const char *path, const char *listen, const struct config *started,
+                  struct config **ret, struct config_faults *faults)
 {
         struct config_faults found = {0};
         struct node *root = NULL;
         int r = path ? document_read(path, &root, &found) : 0;
-        return build(r, root, found, listen, ret, faults);
+        return build(r, root, found, listen, started, ret, faults);
 }
 
 int config_parse(struct span text, struct config **ret, struct config_faults *faults)
@@ -355,10 +357,16 @@ int config_parse(struct span text, struct config **ret, struct config_faults *fa
         struct config_faults found = {0};
         struct node *root = NULL;
         int r = document_parse(text, &root, &found);
-        return build(r, root, found, NULL, ret, faults);
+        return build(r, root, found, NULL, NULL, ret, faults);
 }
 
 int config_load(const char *path, struct config **ret, struct config_faults *faults)
 {
         return config_load_listen(path, NULL, ret, faults);
+}
+
+int config_load_listen(const char *path, const char *listen, struct config **ret,
+                       struct config_faults *faults)
+{
+        return config_reload(path, listen, NULL, ret, faults);
 }

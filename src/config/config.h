@@ -64,6 +64,11 @@ int config_load(const char *path, struct config **ret, struct config_faults *fau
 int config_load_listen(const char *path, const char *listen, struct config **ret,
                        struct config_faults *faults);
 
+/* The same for a process that runs since it loaded `started`, on whose addresses it listens still,
+ * whatever `listen` says now: what the address guard denies for their sake stays denied. */
+int config_reload(const char *path, const char *listen, const struct config *started,
+                  struct config **ret, struct config_faults *faults);
+
 /* The same for the text of a file; 0 or -EINVAL. */
 int config_parse(struct span text, struct config **ret, struct config_faults *faults);
 

@@ -377,6 +377,29 @@ static void guards_the_inside_from_outside(void **state)
         free(faults);
 }
 
+/* A reload opens no other listeners, so what they are, and not what the file says, is guarded. */
+static void guards_what_it_listens_on_after_a_reload(void **state)
+{
+        static const char closed[] = "listen: \"127.0.0.1:1\"\n",
+                          open[] = "listen: \"0.0.0.0:1\"\n";
+        (void)state;
+        for (int public = 0; public < 2; public ++) {
+                struct config *started = load_good(public ? open : closed), *c = NULL;
+                struct config_faults faults = {0};
+                char path[] = "/tmp/weir-test-config-XXXXXX";
+                const char *now = public ? closed : open;
+                int fd = mkstemp(path);
+                assert_int_equal(write(fd, now, strlen(now)), (ssize_t)strlen(now));
+                close(fd);
+                assert_int_equal(config_reload(path, NULL, started, &c, &faults), 0);
+                unlink(path);
+                assert_int_equal(denied(c, "127.0.0.1"), public);
+                assert_int_equal(denied(c, "10.0.0.1"), public);
+                config_unref(started);
+                config_unref(c);
+        }
+}
+
 static void lists_what_has_no_effect(void **state)
 {
         (void)state;
@@ -493,6 +516,7 @@ int main(void)
             cmocka_unit_test(finds_the_rule),
             cmocka_unit_test(generations_grow),
             cmocka_unit_test(guards_the_inside_from_outside),
+            cmocka_unit_test(guards_what_it_listens_on_after_a_reload),
             cmocka_unit_test(lists_what_has_no_effect),
             cmocka_unit_test(says_what_takes_a_restart),
             cmocka_unit_test(table_is_sound),

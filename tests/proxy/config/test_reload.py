@@ -42,6 +42,17 @@ def test_a_bad_file_changes_nothing_and_is_named(weir, origin):
         wait_annotated(client, origin, True)
 
 
+def test_new_listeners_wait_for_the_restart_and_so_does_their_guard(weir, origin):
+    """A proxy that is reached from outside keeps others from the inside; this one is not yet."""
+    proxy = weir("annotate: false\n")
+    proxy.listen = "0.0.0.0:0"
+    proxy.write("annotate: true\n")
+    proxy.reload()
+    with Client(proxy.port) as client:
+        wait_annotated(client, origin, True)
+        assert client.get(origin.url + "/x").status == 200
+
+
 def test_a_request_under_way_keeps_its_configuration(weir, origin):
     gate = Gate()
     origin.default = lambda e: (gate.wait(), e.reply())
