@@ -2,11 +2,13 @@
 import datetime
 import os
 import signal
+import subprocess
+import threading
 import time
 
 import pytest
 
-from harness.daemon import json_line, json_rows
+from harness.daemon import PATIENCE, PROGRAM, clean_environment, json_line, json_rows, sanitizer_reports
 from harness.origin import Gate, in_turn
 from harness.wire import Client, get
 
@@ -117,6 +119,41 @@ def test_reopen(weir, origin):
     get(proxy.port, origin.url + "/after")
     assert proxy.access("/after")
     assert len(json_rows(moved)) == 2
+
+
+def wait_for_line(path, text):
+    """Polls: a file cannot be waited for in a portable way."""
+    tick = threading.Event()
+    for _ in range(1500):
+        if path.exists() and text in path.read_text():
+            return
+        tick.wait(0.02)
+    raise AssertionError(f"no {text!r} in {path}")
+
+
+def test_log_file_is_the_one_of_the_start(tmp_path):
+    """Also after a reload of a file that names another, and with standard error closed."""
+    config, first, second = tmp_path / "weir.yaml", tmp_path / "first.log", tmp_path / "second.log"
+    text = f'{{listen: "127.0.0.1:0", admin: {{listen: ""}}, state: {{dir: "{tmp_path}"}}, log: {{file: "%s"}}}}\n'
+    config.write_text(text % first)
+    command = ["sh", "-c", 'exec "$0" run -c "$1" 2>&-', PROGRAM, config]
+    process = subprocess.Popen(command, env=clean_environment(tmp_path))
+    try:
+        wait_for_line(first, "ready:")
+        config.write_text(text % second)
+        process.send_signal(signal.SIGHUP)
+        wait_for_line(first, "configuration reloaded")
+        os.rename(first, tmp_path / "moved.log")
+        process.send_signal(signal.SIGUSR1)
+        wait_for_line(first, "log files reopened")
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+        assert "stopped: 0 open" in first.read_text()
+        assert not second.exists()
+    finally:
+        process.kill()
+        process.wait()
+    assert not sanitizer_reports(tmp_path)
 
 
 def test_a_refused_request_line_is_told(weir):
