@@ -21,8 +21,11 @@ struct hold {
         unsigned refusals; /* in a row: epochs and probes refused with nothing accepted between */
 };
 
-/* Closes for at least `wait` from now; a hold is only ever lengthened. half_open   reopening needs
- * a probe; once asked for it stays so until the scope reopens */
+/*
+ * Closes for at least `wait` from now; a hold is only ever lengthened.
+ *
+ * half_open  reopening needs a probe; once asked for it stays so until the scope reopens
+ */
 void hold_close(struct hold *h, usec_t wait, bool half_open, usec_t now);
 
 /* Closes for a wait that the host named; should a probe be refused after it, doubling starts from
@@ -35,9 +38,8 @@ void hold_back_off(struct hold *h, usec_t wait, double jitter, usec_t now);
 
 void hold_probe_sent(struct hold *h);
 
-/* The probe was refused or failed: back-off twice as long, and at least `wait`, both times
- * `jitter`.
- */
+/* The probe was refused or failed: the back-off is twice as long, and at least `wait`, either of
+ * them times `jitter`. */
 void hold_probe_refused(struct hold *h, usec_t wait, double jitter, usec_t now);
 
 /* The probe ended without an answer through no fault of the host: the next may go at once. */

@@ -32,17 +32,17 @@ struct lane_level {
                             had somebody queued */
 };
 
-/*
- * Everything of one scope. The queue is kept by the functions below; the governor keeps the rest
- * and decides. Nothing here is slower than O(log n) in the number of tickets, whatever is taken out
- * and from where.
- */
 /* What is known of a scope that nobody has asked for since it was restored. */
 struct lane_memory {
         usec_t at; /* when it was taken over; what it says was true then */
         struct limiter_memory learned;
 };
 
+/*
+ * Everything of one scope. The queue is kept by the functions below; the governor keeps the rest
+ * and decides. Nothing here is slower than O(log n) in the number of tickets, whatever is taken out
+ * and from where.
+ */
 struct lane {
         UT_hash_handle hh;          /* by key, for the governor */
         struct list idle;           /* in the governor's list of idle lanes while `tickets` is 0 */

@@ -11,6 +11,8 @@ void log_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* What is told from now on, by all threads: lines of `level` and graver ones. Before the first call
+ * it is info and above, as text. */
 void log_set(enum log_level level, enum log_format format);
 
 #endif

@@ -12,9 +12,9 @@ struct state;
  *
  * dir        as configured; "": the service's ($STATE_DIRECTORY) or the user's
  *            ($XDG_STATE_HOME/weir, ~/.local/state/weir)
- * ret        NULL, after a warning, where such a default cannot be used: nothing is remembered
- * then. All functions below do nothing for NULL. ret_error  one plain line on failure, freed by the
- * caller
+ * ret        the directory; NULL, after a warning, where such a default cannot be used: nothing is
+ *            remembered then, and all functions below do nothing for NULL
+ * ret_error  one plain line on failure, freed by the caller
  *
  * Returns 0, or -errno where a configured directory cannot be used.
  */
