@@ -3,6 +3,7 @@
 #define WEIR_BASE_USEC_H
 
 #include <stdint.h>
+#include <sys/time.h>
 
 /* A point in time (`now` is monotonic, `now_real` is wall-clock since 1970) or a span of it. */
 typedef uint64_t usec_t;
@@ -46,6 +47,13 @@ static inline usec_t usec_from_seconds(double seconds)
         if (seconds >= (double)(USEC_MAX / USEC_PER_SEC))
                 return USEC_MAX;
         return (usec_t)(seconds * (double)USEC_PER_SEC);
+}
+
+/* As libevent wants a span of time. */
+static inline struct timeval usec_timeval(usec_t t)
+{
+        return (struct timeval){.tv_sec = (time_t)(t / USEC_PER_SEC),
+                                .tv_usec = (suseconds_t)(t % USEC_PER_SEC)};
 }
 
 #endif

@@ -128,9 +128,7 @@ static void on_due(evutil_socket_t fd, short what, void *arg)
 static void hold(struct practice_origin *o, struct evhttp_request *request)
 {
         struct held_request *h = xcalloc(1, sizeof *h);
-        usec_t latency = o->settings.latency;
-        struct timeval tv = {(time_t)(latency / USEC_PER_SEC),
-                             (suseconds_t)(latency % USEC_PER_SEC)};
+        struct timeval tv = usec_timeval(o->settings.latency);
         h->origin = o;
         h->request = request;
         h->due = evtimer_new(o->thread.base, on_due, h);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/http_text.h"
 #include "base/xalloc.h"
 
 static const char *const part_names[] = {
@@ -159,17 +160,6 @@ static int parse_segments(struct span text, unsigned *ret)
         return 0;
 }
 
-/* A token (RFC 9110, 5.6.2). */
-static bool is_field_name(struct span name)
-{
-        static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                      "0123456789!#$%&'*+-.^_`|~";
-        for (size_t i = 0; i < name.len; i++)
-                if (!memchr(allowed, name.ptr[i], sizeof allowed - 1))
-                        return false;
-        return name.len > 0;
-}
-
 int scope_part_parse(struct span text, struct scope_part *ret_part)
 {
         const char *colon = text.len ? memchr(text.ptr, ':', text.len) : NULL;
@@ -188,7 +178,7 @@ int scope_part_parse(struct span text, struct scope_part *ret_part)
                 return -EINVAL;
         if (takes_more)
                 part.name = (struct span){colon + 1, text.len - word.len - 1};
-        if (part.kind == SCOPE_HEADER && !is_field_name(part.name))
+        if (part.kind == SCOPE_HEADER && !http_text_is_token(part.name))
                 return -EINVAL;
         if (part.kind == SCOPE_PATH) {
                 if (parse_segments(part.name, &part.segments) < 0)

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/http_text.h"
 #include "base/xalloc.h"
 
 /* An idle handle keeps no more than this. */
@@ -69,32 +70,6 @@ static void parse_status_line(struct answer_head *h, struct span line)
         blank_controls(h, h->reason);
 }
 
-/* RFC 9110, 5.6.2. */
-static bool is_token(struct span s)
-{
-        static const bool tchar[256] = {
-            ['!'] = 1,         ['#' ... '\''] = 1, ['*'] = 1,         ['+'] = 1,
-            ['-'] = 1,         ['.'] = 1,          ['0' ... '9'] = 1, ['A' ... 'Z'] = 1,
-            ['^' ... 'z'] = 1, ['|'] = 1,          ['~'] = 1};
-
-        for (size_t i = 0; i < s.len; i++)
-                if (!tchar[(unsigned char)s.ptr[i]])
-                        return false;
-        return s.len > 0;
-}
-
-static struct span next_line(struct span *rest)
-{
-        const char *at = memchr(rest->ptr, '\n', rest->len);
-        size_t n = at ? (size_t)(at - rest->ptr) : rest->len;
-        struct span line = {rest->ptr, n};
-
-        *rest = at ? (struct span){at + 1, rest->len - n - 1} : (struct span){NULL, 0};
-        if (line.len && line.ptr[line.len - 1] == '\r')
-                line.len--;
-        return line;
-}
-
 /* Is the length a number, and the same as any before? A list of equal ones ("5, 5") is sent by
  * faulty servers and means that one. */
 static bool length_agrees(struct span value, struct span *length)
@@ -131,7 +106,7 @@ static enum upstream_error parse_fields(struct answer_head *h, struct span rest)
         struct span length = {NULL, 0}, coding;
 
         while (rest.len) {
-                struct span line = next_line(&rest);
+                struct span line = http_text_line(&rest);
                 const char *colon = line.len ? memchr(line.ptr, ':', line.len) : NULL;
                 if (!colon)
                         continue;
@@ -140,7 +115,7 @@ static enum upstream_error parse_fields(struct answer_head *h, struct span rest)
                     span_trim((struct span){colon + 1, line.len - (size_t)(colon + 1 - line.ptr)});
                 if (memchr(line.ptr, '\0', line.len) || memchr(line.ptr, '\r', line.len))
                         return UPSTREAM_HTTP_PROTOCOL_ERROR;
-                if (!is_token(name))
+                if (!http_text_is_token(name))
                         continue;
                 if (span_equal_nocase(name, span_of("content-length"))) {
                         bool first = !length.ptr;
@@ -176,7 +151,7 @@ static enum upstream_error finish(struct answer_head *h)
 {
         struct span rest = {h->text, h->len};
 
-        parse_status_line(h, next_line(&rest));
+        parse_status_line(h, http_text_line(&rest));
         if (h->status == 101)
                 return UPSTREAM_HTTP_PROTOCOL_ERROR;
         if (h->status < 200) {

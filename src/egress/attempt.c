@@ -35,9 +35,7 @@ static void wind(struct attempt *a)
 
         if (at >= a->clock_at)
                 return;
-        usec_t wait = usec_sub(at, clock_now());
-        struct timeval tv = {.tv_sec = (time_t)(wait / USEC_PER_SEC),
-                             .tv_usec = (suseconds_t)(wait % USEC_PER_SEC)};
+        struct timeval tv = usec_timeval(usec_sub(at, clock_now()));
         a->clock_at = at;
         event_add(a->clock, &tv);
 }

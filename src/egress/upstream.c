@@ -194,9 +194,7 @@ static void arm_timer(struct upstream *u, usec_t now)
 {
         if (u->timer_at <= u->timer_due)
                 return;
-        usec_t wait = usec_sub(u->timer_due, now);
-        struct timeval tv = {.tv_sec = (time_t)(wait / USEC_PER_SEC),
-                             .tv_usec = (suseconds_t)(wait % USEC_PER_SEC)};
+        struct timeval tv = usec_timeval(usec_sub(u->timer_due, now));
         u->timer_at = u->timer_due;
         event_add(u->timer, &tv);
 }

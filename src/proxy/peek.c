@@ -65,7 +65,7 @@ static void on_clock(evutil_socket_t fd, short what, void *arg)
 struct peek *peek_new(struct event_base *base, const struct upstream_answer *head,
                       void (*on_late)(void *arg), void *arg)
 {
-        const struct timeval late = {.tv_sec = PEEK_TIME / USEC_PER_SEC};
+        const struct timeval late = usec_timeval(PEEK_TIME);
         struct peek *p = xmalloc(sizeof *p);
         p->head = *head;
         p->on_late = on_late;

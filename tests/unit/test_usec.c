@@ -56,11 +56,22 @@ static void converts_seconds(void **state)
         assert_true(usec_seconds(0) <= 0);
 }
 
+static void converts_to_timeval(void **state)
+{
+        (void)state;
+        struct timeval tv = usec_timeval(12 * USEC_PER_SEC + 345678);
+        assert_int_equal(tv.tv_sec, 12);
+        assert_int_equal(tv.tv_usec, 345678);
+        tv = usec_timeval(USEC_MAX); /* never: in range for all that */
+        assert_true(tv.tv_sec > 0 && tv.tv_usec >= 0 && tv.tv_usec < 1000000);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(adds_and_subtracts_within_bounds),
             cmocka_unit_test(converts_seconds),
+            cmocka_unit_test(converts_to_timeval),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
