@@ -34,7 +34,7 @@ struct policy {
         struct {
                 const struct classify_rule *list;
                 size_t count;
-        } classify; /* before the built-in table */
+        } classify;                  /* before the built-in table */
         struct policy_place *places; /* of each row of the table of settings */
 };
 
