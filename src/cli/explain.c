@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fields.h"
+#include "base/http_text.h"
 #include "base/xalloc.h"
 #include "cli/check.h"
 #include "config/config.h"
@@ -45,11 +46,9 @@ static int wrong(const char *what, const char *which)
 
 static int add_header(struct explain *x, const char *text)
 {
-        static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                    "0123456789!#$%&'*+-.^_`|~";
-        struct span name = {text, strspn(text, token)}, value;
+        struct span name = {text, strcspn(text, ":")}, value;
         const char *fault = NULL;
-        if (name.len == 0 || text[name.len] != ':')
+        if (!http_text_is_token(name) || text[name.len] != ':')
                 return wrong("expected a header field such as 'Authorization: Bearer x'", text);
         value = span_trim(span_of(text + name.len + 1));
         if (!steering_take(&x->steering, name, value, &fault))
