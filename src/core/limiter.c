@@ -12,6 +12,7 @@ static const usec_t rtt_min = 100;                      /* keeps 1/srtt a sane r
 static const usec_t short_rtt = 200 * USEC_PER_MSEC;
 static const usec_t short_hold_rtts = 5; /* a first hold up to this long needs no probe */
 static const uint64_t mark_accepted = 8;
+static const double rate_over_ceiling = 2; /* times what it carries: latency varies */
 static const double jitter_max = .1;
 static const unsigned unmoved_max = 3; /* from there on it is no matter of the rate */
 static const double told_step = .02;   /* changes below are no event, */
@@ -244,6 +245,14 @@ static double delivered(const struct limiter *l, usec_t now)
         return (double)(l->accepted - l->marks[0].accepted) / usec_seconds(since);
 }
 
+/* A rate that the operator's ceiling cannot carry (Little's law) is not what limits: more of it
+ * would prove nothing, and would take long to come down from. */
+static bool is_usable(const struct limiter *l)
+{
+        double most = bounded(l, l->policy.ceiling) / usec_seconds(l->srtt);
+        return l->pace.rate < rate_over_ceiling * most;
+}
+
 static void grow_adaptive(struct limiter *l, const struct limiter_pass *pass)
 {
         /* What was not held back says nothing about more; nor what others than the limiter did. */
@@ -251,7 +260,7 @@ static void grow_adaptive(struct limiter *l, const struct limiter_pass *pass)
                 return;
         if (pass->why == LIMITER_SLOT)
                 slots_grow(&l->slots, pass->in_flight);
-        else if (!l->hold.closed || l->pace.slow_start)
+        else if ((!l->hold.closed || l->pace.slow_start) && is_usable(l))
                 pace_grow(&l->pace, l->srtt);
 }
 

@@ -80,7 +80,9 @@ unsigned pace_go(struct pace *p, double rate, bool late, usec_t now)
         p->sent[p->tenth % PACE_TENTHS]++;
         for (unsigned i = 0; i < PACE_TENTHS; i++)
                 sum += p->sent[i];
-        usec_t from = late ? usec_sub(now, late_max) : now;
+        if (late)
+                p->late_at = now;
+        usec_t from = p->late_at == now ? usec_sub(now, late_max) : now;
         p->next = usec_add(usec_max(p->next, from), spacing(rate));
         return sum;
 }

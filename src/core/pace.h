@@ -23,6 +23,7 @@ struct pace {
         double requests; /* N: the climb to `max` takes this many requests, */
         usec_t time;     /* T: and at least this long */
         usec_t next;     /* no request before */
+        usec_t late_at;  /* when one went last that had waited for its place */
         bool slow_start;
         bool steady;    /* the last cut was near a known limit, not on the way to an unknown one */
         double resume;  /* after a long idleness: slow start up to this rate; 0 = no such thing */
@@ -40,7 +41,8 @@ void pace_start_refused(struct pace *p, usec_t srtt);
  * Takes the next place.
  *
  * rate  in force, requests/s; 0 = none, then nothing is spaced
- * late  the request waited for its place: lateness of the timer, up to 4 ms, is not lost
+ * late  the request waited for its place: lateness of the timer, up to 4 ms, is not lost, neither
+ * to it nor to others that go at the same moment
  *
  * Returns the requests sent in the second before, this one included.
  */

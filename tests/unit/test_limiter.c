@@ -268,9 +268,10 @@ static void overload_calms_it_down(void **state)
         struct bench b;
         begin(&b, &defaults);
         one(&b, ANSWER_SUCCESS, 0);
-        for (unsigned i = 0; i < 50; i++) /* a recent rate well above half of R */
+        for (unsigned i = 0; i < 50; i++)
                 one(&b, ANSWER_SUCCESS, 0);
-        double rate = look(&b).rate;
+        b.l.pace.rate = 16;
+        double rate = 16;
         assert_int_equal(one(&b, ANSWER_OVERLOADED, 0), LIMITER_CUT);
         usec_t calm = b.now + 2 * S;
         assert_true(look(&b).rate <= rate / 2 * 1.0001);
@@ -328,6 +329,43 @@ static void grows_only_from_what_it_held_back(void **state)
                 }
                 assert_int_equal(b.l.pace.rate > rate, cases[i].grows);
         }
+}
+
+static void a_late_timer_is_made_up_for(void **state)
+{
+        (void)state;
+        struct bench b;
+        struct limiter_policy policy = defaults;
+        unsigned sent = 0;
+        policy.ceiling = 100;
+        begin(&b, &policy);
+        one(&b, ANSWER_SUCCESS, 0);
+        b.l.pace.rate = 2000; /* every 500 us */
+        go(&b);
+        assert_false(may(&b)); /* the next one waits for its place, */
+        b.now += 2 * MS + 500; /* and until now five fell due */
+        for (; may(&b); sent++)
+                go(&b);
+        assert_int_equal(sent, 5);
+        b.now += S; /* but no more than 4 ms */
+        for (sent = 0; may(&b); sent++)
+                go(&b);
+        assert_int_equal(sent, 9);
+        b.l.why = LIMITER_NOTHING; /* and idling is not, when nobody waited */
+        b.now += S;
+        for (sent = 0; may(&b); sent++)
+                go(&b);
+        assert_int_equal(sent, 1);
+}
+
+static void grows_no_further_than_the_ceiling_carries(void **state)
+{
+        (void)state;
+        struct bench b;
+        begin(&b, &defaults);
+        for (unsigned i = 0; i < 500; i++)
+                one(&b, ANSWER_SUCCESS, 0);
+        assert_in_range(look(&b).rate, 2 * 320, 2 * 320 + 10); /* twice 32 in 100 ms */
 }
 
 static void small_changes_are_no_events(void **state)
@@ -509,6 +547,8 @@ int main(void)
             cmocka_unit_test(overload_calms_it_down),
             cmocka_unit_test(isolated_refusals_are_forgiven),
             cmocka_unit_test(grows_only_from_what_it_held_back),
+            cmocka_unit_test(a_late_timer_is_made_up_for),
+            cmocka_unit_test(grows_no_further_than_the_ceiling_carries),
             cmocka_unit_test(small_changes_are_no_events),
             cmocka_unit_test(min_delay_is_jittered),
             cmocka_unit_test(a_probe_minds_the_bounds),
