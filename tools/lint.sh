@@ -36,6 +36,7 @@ check_with_clang_tidy() {
 check_with_cppcheck() {
         cppcheck --quiet -j "$jobs" --std=c11 --enable=warning,performance,portability \
                 --inline-suppr --suppress=missingIncludeSystem --error-exitcode=1 \
+                --include="$srcdir/tools/cppcheck.h" \
                 -I "$srcdir/src" "$srcdir/src"
 }
 
