@@ -7,7 +7,7 @@ import pytest
 
 from harness.daemon import json_line, json_rows
 from harness.origin import Gate, in_turn
-from harness.wire import Client, Closed, get
+from harness.wire import Client, get
 
 ONCE = "defaults: {retry: {attempts: 1}}\n"
 FAST = "defaults: {retry: {base: 10ms, max: 50ms}}\n"
@@ -228,17 +228,19 @@ def test_a_body_that_comes_in_drops_is_not_waited_for(weir, origin):
     assert proxy.access("/x")["class"] == "blocked"
 
 
-def test_a_body_that_breaks_off_is_seen_to(weir, origin):
+def test_a_body_that_always_breaks_off_while_looked_at_is_a_failure(weir, origin):
+    """Nothing of it has reached the client yet."""
     def reply(exchange):
         exchange.send(b"HTTP/1.1 403 No\r\nContent-Type: text/html\r\nContent-Length: 99\r\n\r\nshort")
         exchange.close()
 
     origin.default = reply
-    proxy = weir()
-    with Client(proxy.port) as client, pytest.raises(Closed):
-        client.get(origin.url + "/x")
+    proxy = weir(FAST)
+    answer = get(proxy.port, origin.url + "/x")
+    assert answer.status == 502 and "http_response_incomplete" in answer.get("proxy-status")
     row = proxy.access("/x")
-    assert (row["class"], row["outcome"], row["bytes_out"]) == ("blocked", "cut_short", 5)
+    assert (row["class"], row["outcome"], row["attempts"]) == ("failed", "upstream_failed", len(origin.requests))
+    assert row["attempts"] > 1
 
 
 def test_a_refusal_that_breaks_off_goes_again(weir, origin):
