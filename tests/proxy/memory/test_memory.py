@@ -82,10 +82,12 @@ class Crawl:
             self.stop.wait(0.02)
 
 
+@pytest.mark.threads
 def test_a_crawl_goes_on_over_a_restart(tmp_path, origin):
+    config = f'state: {{dir: "{tmp_path}", save_every: 1s}}\n'
     limit = Watched("fixed", rate=30, latency=0.35)
     origin.default = limit
-    with Weir(tmp_path) as first, Crawl(origin.url + "/", 40, first.port) as crawl:
+    with Weir(tmp_path, config, workers=2) as first, Crawl(origin.url + "/", 40, first.port) as crawl:
 
         def learned():
             # nearly the whole rate, for two seconds, and a quarter of a minute of learning at least
@@ -96,7 +98,7 @@ def test_a_crawl_goes_on_over_a_restart(tmp_path, origin):
         origin.wait(learned, patience=60)
         first.signal(signal.SIGTERM)
         assert first.wait_exit() == 0
-        with Weir(tmp_path) as second:
+        with Weir(tmp_path, config, workers=2) as second:
             start = time.monotonic()
             crawl.port = second.port
             origin.wait(lambda: time.monotonic() > start + 12)
