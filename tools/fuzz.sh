@@ -16,10 +16,8 @@ say() { printf '%s\n' "$*"; }
 
 build() {
         mkdir -p fuzz/obj
-        sources=$(cd "$srcdir" && echo src/base/*.c src/core/*.c src/config/*.c \
-                src/runtime/learned.c src/proxy/head.c src/proxy/peek.c src/proxy/steering.c \
-                src/proxy/target.c)
-        for source in $sources; do
+        for source in $(cd "$srcdir" && echo src/base/*.c src/core/*.c src/config/*.c \
+                src/runtime/*.c src/proxy/*.c); do
                 object=fuzz/obj/$(echo "$source" | tr / _).o
                 # find complains where there is no object as yet, which will do as well
                 [ -z "$(find "$srcdir/src" -name '*.[chd]*' -newer "$object" 2>&1)" ] ||
@@ -27,10 +25,12 @@ build() {
                                 "-fsanitize=fuzzer-no-link,$checks" -fno-sanitize-recover=all \
                                 "$@" -c "$srcdir/$source" -o "$object"
         done
+        rm -f fuzz/obj/all.a
+        ar cr fuzz/obj/all.a fuzz/obj/*.o # of which each target takes what it needs
         for target in $targets; do
                 # shellcheck disable=SC2086 # the libraries are several words
                 "$cc" -std=gnu11 -g -O1 "-fsanitize=fuzzer,$checks" -fno-sanitize-recover=all "$@" \
-                        "$srcdir/tests/fuzz/fuzz_$target.c" fuzz/obj/*.o $libs -o "fuzz/$target"
+                        "$srcdir/tests/fuzz/fuzz_$target.c" fuzz/obj/all.a $libs -o "fuzz/$target"
         done
 }
 
