@@ -64,6 +64,7 @@ def span_of(keys, stepping):
     """How long the run is: long enough to learn a slow limit, short enough to be run at all."""
     period = keys.get("period", 1)
     span = max(240, 1200 / keys["rate"], 15 * period)
+    span = max(span, 15 * min(keys.get("ralong", 0), 120))  # the longest wait that is believed
     if stepping:
         span *= 1.5
     return math.ceil(min(span, 7200, max(90, MOST_REQUESTS / keys["rate"])))

@@ -111,7 +111,9 @@ void pace_grow(struct pace *p, usec_t srtt)
                 set_rate(p, p->rate + 1 / usec_seconds(srtt));
                 return;
         }
-        p->x += 1 / fmax(p->requests, p->rate * usec_seconds(p->time));
+        /* Far below R_max few requests pass: there each counts for as many as would at R_max. */
+        double requests = p->requests * fmin(1, p->rate / p->max);
+        p->x += 1 / fmax(requests, p->rate * usec_seconds(p->time));
         set_rate(p, p->x < 1 ? p->max - (p->max - p->low) * cube(1 - p->x)
                              : p->max * (1 + drop * cube(curve * (p->x - 1))));
 }

@@ -20,7 +20,7 @@ struct pace {
         double max;      /* R_max: refused last; 0 = never yet */
         double low;      /* R_low: where the climb began */
         double x;        /* progress of the climb: 1 = back at `max` */
-        double requests; /* N: the climb to `max` takes this many requests, */
+        double requests; /* N: the climb to `max` takes as long as this many do at `max`, */
         usec_t time;     /* T: and at least this long */
         usec_t next;     /* no request before */
         usec_t late_at;  /* when one went last that had waited for its place */

@@ -1,5 +1,7 @@
 #include "tests/unit/unit.h"
 
+#include <math.h>
+
 #include "core/pace.h"
 
 #define MS USEC_PER_MSEC
@@ -117,9 +119,10 @@ static void the_climb_takes_requests_and_time(void **state)
                 double requests;
                 usec_t time;
         } cases[] = {
-            {10, 100 * MS, 0, 0, false, 200, 2 * S}, {10, 100 * MS, 0, 3, false, 600, 2 * S},
-            {10, S, 0, 1, false, 200, 8 * S},        {10, S, 1 * S, 1, false, 200, 20 * S},
-            {10, S, 1 * S, 1, true, 200, 60 * S},
+            {10, 100 * MS, 0, 0, false, 200, 2 * S},  {10, 100 * MS, 0, 3, false, 600, 2 * S},
+            {10, S, 0, 1, false, 200, 8 * S},         {10, S, 1 * S, 1, false, 200, 20 * S},
+            {10, S, 1 * S, 1, true, 200, 60 * S},     {50, 100 * MS, 0, 3, false, 600, 2 * S},
+            {120, 100 * MS, 0, 2, false, 400, 2 * S},
         };
         for (size_t i = 0; i < COUNT_OF(cases); i++) {
                 struct pace p = at(cases[i].rate, 100, .7);
@@ -131,7 +134,8 @@ static void the_climb_takes_requests_and_time(void **state)
                 assert_float_equal(p.low, cases[i].rate, 1e-9);
                 pace_grow(&p, cases[i].srtt);
                 double slower = cases[i].rate * usec_seconds(cases[i].time);
-                slower = slower > cases[i].requests ? slower : cases[i].requests;
+                double share = cases[i].rate < p.max ? cases[i].rate / p.max : 1;
+                slower = fmax(slower, cases[i].requests * share);
                 assert_float_equal((p.x * slower), 1, 1e-6);
         }
 }
