@@ -21,10 +21,10 @@ build() {
                 object=fuzz/obj/$(echo "$source" | tr / _).o
                 # find complains where there is no object as yet, which will do as well
                 [ -z "$(find "$srcdir/src" -name '*.[chd]*' -newer "$object" 2>&1)" ] ||
-                        "$cc" -std=gnu11 -g -O1 -fno-omit-frame-pointer \
-                                "-fsanitize=fuzzer-no-link,$checks" -fno-sanitize-recover=all \
-                                "$@" -c "$srcdir/$source" -o "$object"
-        done
+                        echo "-c $srcdir/$source -o $object"
+        done | xargs -r -L 1 -P "$(getconf _NPROCESSORS_ONLN)" \
+                "$cc" -std=gnu11 -g -O1 -fno-omit-frame-pointer "-fsanitize=fuzzer-no-link,$checks" \
+                -fno-sanitize-recover=all "$@"
         rm -f fuzz/obj/all.a
         ar cr fuzz/obj/all.a fuzz/obj/*.o # of which each target takes what it needs
         for target in $targets; do
