@@ -41,7 +41,7 @@ static unsigned clear(const char *path, const char *prefix)
         unsigned found = 0;
         DIR *d = opendir(path);
         for (struct dirent *e; d && (e = readdir(d));) {
-                if (e->d_name[0] == '.')
+                if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
                         continue;
                 char *full = xasprintf("%s/%s", path, e->d_name);
                 found += strncmp(e->d_name, prefix, strlen(prefix)) == 0;
