@@ -7,7 +7,7 @@ checks=$2
 cc=$3
 shift 3
 
-sum=$({ "$cc" -std=gnu11 -E "$@" "$source" && cat "$checks"; } | sha256sum | cut -d' ' -f1)
+sum=$({ "$cc" -std=gnu11 -E -P -C "$@" "$source" && cat "$checks"; } | sha256sum | cut -d' ' -f1)
 [ -e ".tidy/$sum" ] && exit 0
 
 # It counts to stderr the warnings in other people's headers, which nobody asked for.

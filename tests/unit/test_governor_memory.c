@@ -232,7 +232,7 @@ static void is_bounded(void **state)
 {
         (void)state;
         struct governor_stats stats;
-        char key[8];
+        char key[16];
         for (int i = 0; i < 100; i++) {
                 snprintf(key, sizeof key, "%d", i);
                 governor_import(g, span_of(key), &known, SEC);
