@@ -82,7 +82,7 @@ def check(proxy, limit, statuses):
     assert statuses == [200] * REQUESTS
     assert limit.served == REQUESTS
     assert limit.refused < REQUESTS / 2
-    assert len(proxy.access_rows()) == REQUESTS
+    assert len(proxy.access_rows(REQUESTS)) == REQUESTS
 
 
 def run_script(proxy, script, urls):

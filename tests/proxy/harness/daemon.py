@@ -187,7 +187,9 @@ class Weir:
         """The access log's line of the request whose URL contains `path_part`, once it is there."""
         return json_line(self.access_path, lambda row: path_part in row["url"], patience)
 
-    def access_rows(self):
+    def access_rows(self, count):
+        """All of the access log, once `count` rows are there: a row is written after its answer."""
+        json_line(self.access_path, lambda row: len(json_rows(self.access_path)) >= count)
         return json_rows(self.access_path)
 
     def resident_kib(self):
