@@ -80,6 +80,10 @@ static void on_peer(evutil_socket_t fd, short what, void *arg)
                         event_del(&c->watch); /* evhttp reads the end of file itself */
                 return;
         }
+        if (c->just_read && !(what & EV_CLOSED)) {
+                c->just_read = false; /* most likely what evhttp read; all else comes again */
+                return;
+        }
         char byte;
         ssize_t n = what & EV_CLOSED ? 0 : recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
@@ -305,6 +309,7 @@ struct client *client_find(const struct worker *w, const struct evhttp_connectio
 void client_begin(struct client *c, struct exchange *ex)
 {
         c->exchange = ex;
+        c->just_read = true;
         set_idle_timeout(c, false);
 }
 

@@ -24,7 +24,8 @@ struct client {
         struct evhttp_connection *evcon; /* the same; NULL until adopted */
         struct event watch;              /* has the peer gone? */
         bool pipelined;                  /* it has sent more while an exchange is under way */
-        struct event timer;              /* of a head that arrives, or of a refusal */
+        bool just_read;     /* the exchange began with what the peer event is about to tell */
+        struct event timer; /* of a head that arrives, or of a refusal */
         struct intake intake;
         bool refused;              /* told to go; what it still sends is dropped */
         struct exchange *exchange; /* the request that it waits for; NULL between requests */
