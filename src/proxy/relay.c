@@ -1,0 +1,266 @@
+#include "proxy/relay.h"
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "base/xalloc.h"
+#include "runtime/clock.h"
+
+/* What may wait for a side before the other one is no longer read; it is read again at half. */
+#define OUTPUT_MARK ((size_t)256 * 1024)
+
+/* For each call of read and write: libevent's own 16 KiB double what a large transfer costs. */
+#define PIECE ((size_t)64 * 1024)
+
+struct side {
+        struct relay *relay;
+        struct bufferevent *bev;
+        void (*finish)(struct bufferevent *bev);
+        struct evbuffer_cb_entry *counter;
+        uint64_t written;
+        bool paused;   /* not read, since too much waits for the other side */
+        bool ended;    /* no more bytes will come from here */
+        bool finished; /* it knows that no more will come from the other side */
+        bool broken;   /* by an error: nothing more can be written to it */
+};
+
+struct relay {
+        struct side front, back;
+        struct event *timer;
+        usec_t idle;
+        usec_t progress; /* when a byte was last delivered */
+        bool over;
+        void (*on_end)(void *arg, enum relay_end end);
+        void *arg;
+};
+
+static struct side *other(struct side *s)
+{
+        return s == &s->relay->front ? &s->relay->back : &s->relay->front;
+}
+
+static size_t waiting(const struct side *s)
+{
+        return evbuffer_get_length(bufferevent_get_output(s->bev));
+}
+
+/* ---- the end ---- */
+
+static void end(struct relay *r, enum relay_end how)
+{
+        if (r->over)
+                return;
+        r->over = true;
+        event_del(r->timer);
+        bufferevent_disable(r->front.bev, EV_READ | EV_WRITE);
+        bufferevent_disable(r->back.bev, EV_READ | EV_WRITE);
+        r->on_end(r->arg, how);
+}
+
+static void finish_by_kind(struct bufferevent *bev)
+{
+        evutil_socket_t fd = bufferevent_getfd(bev);
+        if (fd >= 0)
+                shutdown(fd, SHUT_WR);
+        else
+                bufferevent_flush(bev, EV_WRITE, BEV_FINISHED);
+}
+
+/* Tells `to` that no more will come, once it has all that did. Ends the relay where nothing is left
+ * to be done. */
+static void pass_end_on(struct side *to)
+{
+        struct relay *r = to->relay;
+        struct side *from = other(to);
+        if (from->ended && !to->finished && !to->broken && waiting(to) == 0) {
+                to->finished = true;
+                to->finish(to->bev);
+        }
+        bool done_to = to->finished || to->broken, done_from = from->finished || from->broken;
+        if (from->broken && done_to)
+                end(r, from == &r->front ? RELAY_FRONT_BROKE : RELAY_BACK_BROKE);
+        else if (to->broken && done_from)
+                end(r, to == &r->front ? RELAY_FRONT_BROKE : RELAY_BACK_BROKE);
+        else if (done_to && done_from)
+                end(r, RELAY_ENDED);
+}
+
+/* ---- bytes ---- */
+
+/* Moves what has come from a side on. No byte is copied: the buffers change hands. */
+static void move(struct side *from)
+{
+        struct side *to = other(from);
+        struct evbuffer *input = bufferevent_get_input(from->bev);
+        if (to->broken) {
+                evbuffer_drain(input, evbuffer_get_length(input));
+                return;
+        }
+        if (evbuffer_get_length(input) > 0)
+                bufferevent_write_buffer(to->bev, input);
+        if (waiting(to) >= OUTPUT_MARK && !from->paused) {
+                from->paused = true;
+                bufferevent_disable(from->bev, EV_READ);
+        }
+}
+
+static void on_read(struct bufferevent *bev, void *arg)
+{
+        (void)bev;
+        struct side *from = arg;
+        if (!from->relay->over)
+                move(from);
+}
+
+/* Half or more of what waited for the side has been written. */
+static void on_written(struct bufferevent *bev, void *arg)
+{
+        (void)bev;
+        struct side *to = arg, *from = other(to);
+        if (to->relay->over)
+                return;
+        if (from->paused && waiting(to) < OUTPUT_MARK) {
+                from->paused = false;
+                bufferevent_enable(from->bev, EV_READ);
+        }
+        if (from->ended)
+                pass_end_on(to);
+}
+
+static void on_event(struct bufferevent *bev, short what, void *arg)
+{
+        struct side *s = arg;
+        if (s->relay->over || !(what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)))
+                return;
+        move(s);
+        s->ended = true;
+        bufferevent_disable(bev, EV_READ);
+        if (what & BEV_EVENT_ERROR) {
+                s->broken = true;
+                bufferevent_disable(bev, EV_WRITE);
+                bufferevent_disable(other(s)->bev, EV_READ); /* for whom should it be read? */
+        } else {
+                /* TLS stops writing too; what is on its way there must arrive all the same. */
+                bufferevent_enable(bev, EV_WRITE);
+        }
+        pass_end_on(other(s));
+}
+
+/* Something has left for the side, or was put there for it. */
+static void on_output(struct evbuffer *output, const struct evbuffer_cb_info *info, void *arg)
+{
+        (void)output;
+        struct side *to = arg;
+        to->written += info->n_deleted;
+        if (info->n_deleted)
+                to->relay->progress = clock_now();
+}
+
+/* ---- idle ---- */
+
+static void wind(struct relay *r, usec_t wait)
+{
+        struct timeval tv = usec_timeval(wait);
+        event_add(r->timer, &tv);
+}
+
+/* Moved only when it has run out: bytes come far more often. */
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+        (void)fd, (void)what;
+        struct relay *r = arg;
+        usec_t left = usec_sub(usec_add(r->progress, r->idle), clock_now());
+        if (left > 0)
+                wind(r, left);
+        else
+                end(r, RELAY_IDLE);
+}
+
+/* ---- the beginning ---- */
+
+static void side_init(struct relay *r, struct side *s, const struct relay_side *given)
+{
+        evutil_socket_t fd = bufferevent_getfd(given->bev);
+        int on = 1;
+        s->relay = r;
+        s->bev = given->bev;
+        s->finish = given->finish ? given->finish : finish_by_kind;
+        s->counter = evbuffer_add_cb(bufferevent_get_output(s->bev), on_output, s);
+        if (fd >= 0) /* fails for a local socket, which has no need of it */
+                setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        bufferevent_set_timeouts(s->bev, NULL, NULL);
+        bufferevent_set_max_single_read(s->bev, PIECE);
+        bufferevent_set_max_single_write(s->bev, PIECE);
+        bufferevent_setwatermark(s->bev, EV_READ, 0, 0);
+        bufferevent_setwatermark(s->bev, EV_WRITE, OUTPUT_MARK / 2, 0);
+        bufferevent_setcb(s->bev, on_read, on_written, on_event, s);
+}
+
+static void side_start(struct side *s)
+{
+        move(s);
+        bufferevent_enable(s->bev, (short)(EV_WRITE | (s->paused ? 0 : EV_READ)));
+}
+
+struct relay *relay_new(const struct relay_side *front, const struct relay_side *back, usec_t idle,
+                        void (*on_end)(void *arg, enum relay_end end), void *arg)
+{
+        struct relay *r = xcalloc(1, sizeof *r);
+        r->timer = evtimer_new(bufferevent_get_base(front->bev), on_timer, r);
+        if (!r->timer)
+                abort();
+        r->idle = idle;
+        r->progress = clock_now();
+        r->on_end = on_end;
+        r->arg = arg;
+        side_init(r, &r->front, front);
+        side_init(r, &r->back, back);
+        side_start(&r->front);
+        side_start(&r->back);
+        wind(r, idle);
+        return r;
+}
+
+static void side_done(struct side *s)
+{
+        evbuffer_remove_cb_entry(bufferevent_get_output(s->bev), s->counter);
+        bufferevent_setcb(s->bev, NULL, NULL, NULL, NULL);
+        bufferevent_disable(s->bev, EV_READ | EV_WRITE);
+        bufferevent_free(s->bev);
+}
+
+void relay_free(struct relay *r)
+{
+        if (!r)
+                return;
+        event_free(r->timer);
+        side_done(&r->front);
+        side_done(&r->back);
+        free(r);
+}
+
+struct relay_counts relay_count(const struct relay *r)
+{
+        return (struct relay_counts){r->back.written, r->front.written};
+}
+
+const char *relay_end_text(enum relay_end end)
+{
+        switch (end) {
+        case RELAY_FRONT_BROKE:
+                return "the client's connection broke";
+        case RELAY_BACK_BROKE:
+                return "the host's connection broke";
+        case RELAY_IDLE:
+                return "nothing was sent for too long";
+        case RELAY_ENDED:
+        default:
+                return "both sides have closed it";
+        }
+}

@@ -1,0 +1,53 @@
+/* proxy/relay.h - carries bytes between two connections, both ways, until both ways have ended. */
+#ifndef WEIR_PROXY_RELAY_H
+#define WEIR_PROXY_RELAY_H
+
+#include <stdint.h>
+
+#include "base/usec.h"
+
+struct bufferevent;
+struct relay;
+
+enum relay_end {
+        RELAY_ENDED,       /* each side has ended its way in order, and all was delivered */
+        RELAY_FRONT_BROKE, /* an error; what had come from there was delivered to the other side */
+        RELAY_BACK_BROKE,
+        RELAY_IDLE, /* no byte moved for too long */
+};
+
+/* Any kind of bufferevent: socket, TLS, one half of a pair. Connected, or the relay waits until it
+ * is. A relay owns a reference to it (bufferevent_free); who wants to keep the bufferevent takes
+ * one more before (bufferevent_incref). */
+struct relay_side {
+        struct bufferevent *bev;
+        /* Says that no more bytes will follow, when all that were there have been written; from the
+         * other side may more come still. NULL: shutdown(SHUT_WR) where there is a socket, the end
+         * of file for the other half of a pair. For TLS: a close_notify. */
+        void (*finish)(struct bufferevent *bev);
+};
+
+struct relay_counts {
+        uint64_t forth, back; /* bytes delivered to the back side, and to the front side */
+};
+
+/*
+ * Starts. What is in the input of either side goes to the other one at once; reading and writing
+ * are enabled. While more than 256 KiB wait for a slow side, the other one is not read.
+ *
+ * front, back  copied; the callbacks of both are taken over
+ * idle         the pair ends when no byte was delivered either way for so long; at least 1
+ * on_end       called once, from the event loop, never from within relay_new. Nothing moves after
+ *              it; relay_free is due, there or later. Not called once relay_free was.
+ */
+struct relay *relay_new(const struct relay_side *front, const struct relay_side *back, usec_t idle,
+                        void (*on_end)(void *arg, enum relay_end end), void *arg);
+
+/* Gives up both sides, at any time; what was not yet delivered is lost. NULL is fine. */
+void relay_free(struct relay *r);
+
+struct relay_counts relay_count(const struct relay *r);
+
+const char *relay_end_text(enum relay_end end); /* one phrase for people */
+
+#endif
