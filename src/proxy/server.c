@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/xalloc.h"
@@ -18,6 +19,12 @@
 /* Scopes that are remembered although nothing goes on in them. */
 #define MAX_LANES 10000
 
+struct local_socket {
+        char *path;
+        dev_t device;
+        ino_t inode;
+};
+
 struct server {
         struct worker_shared shared;
         struct sink *series;
@@ -26,18 +33,40 @@ struct server {
         unsigned worker_count, started, ended;
         unsigned port;
         size_t listener_count;
-        int *listeners;     /* worker by worker; -1 once a worker has taken it over */
-        char **local_paths; /* of unix sockets, to be removed; NULL-terminated */
+        int *listeners; /* worker by worker; -1 once a worker has taken it over */
+        size_t local_count;
+        struct local_socket *locals; /* to be removed at the end */
 };
+
+static void note_local_socket(struct server *s, const char *path)
+{
+        struct stat st;
+        if (lstat(path, &st) == 0)
+                s->locals[s->local_count++] =
+                    (struct local_socket){xstrdup(path), st.st_dev, st.st_ino};
+}
+
+/* Another process may have put its own socket there since. */
+static void remove_local_sockets(struct server *s)
+{
+        for (size_t i = 0; i < s->local_count; i++) {
+                const struct local_socket *l = &s->locals[i];
+                struct stat st;
+                if (lstat(l->path, &st) == 0 && st.st_dev == l->device && st.st_ino == l->inode)
+                        unlink(l->path);
+                free(l->path);
+        }
+        free(s->locals);
+}
 
 static int open_listeners(struct server *s, char *const *addresses, char **ret_error)
 {
         unsigned n = s->worker_count;
-        size_t count = 0, locals = 0;
+        size_t count = 0;
         while (addresses[count])
                 count++;
         s->listeners = xcalloc(count * n, sizeof *s->listeners);
-        s->local_paths = xcalloc(count + 1, sizeof *s->local_paths);
+        s->locals = xcalloc(count + 1, sizeof *s->locals);
         int *fds = xcalloc(n, sizeof *fds);
         int r = 0;
         for (size_t i = 0; i < count && r == 0; i++) {
@@ -58,7 +87,7 @@ static int open_listeners(struct server *s, char *const *addresses, char **ret_e
                 if (port && !s->port)
                         s->port = port;
                 if (!port)
-                        s->local_paths[locals++] = xstrdup(addresses[i] + strlen("unix:"));
+                        note_local_socket(s, addresses[i] + strlen("unix:"));
                 log_info("listening on %s", text);
         }
         free(fds);
@@ -103,10 +132,7 @@ static int start_workers(struct server *s, struct config *config, char **ret_err
 
 static void server_free(struct server *s)
 {
-        for (char **p = s->local_paths; p && *p; p++) {
-                unlink(*p);
-                free(*p);
-        }
+        remove_local_sockets(s);
         gate_free(s->shared.gate);
         sink_close(s->shared.access);
         sink_close(s->series);
@@ -115,7 +141,6 @@ static void server_free(struct server *s)
         free(s->shared.via);
         free(s->workers);
         free(s->listeners);
-        free(s->local_paths);
         free(s);
 }
 

@@ -5,10 +5,12 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/xalloc.h"
 #include "runtime/clock.h"
+#include "runtime/line_out.h"
 
 static atomic_int shown_level = LOG_LEVEL_INFO;
 static atomic_int line_format = LOG_FORMAT_TEXT;
@@ -57,8 +59,7 @@ __attribute__((format(printf, 2, 0))) static void write_line(enum log_level leve
                          ? json_line(level, time, message)
                          : xasprintf("%s %-5s %s\n", time, level_names[level], message);
         /* Nothing useful can be done where even the log cannot be written. */
-        ssize_t ignored = write(STDERR_FILENO, line, strlen(line));
-        (void)ignored;
+        line_out(STDERR_FILENO, line, strlen(line));
         free(line);
         free(message);
 }

@@ -2,15 +2,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/xalloc.h"
+#include "runtime/line_out.h"
+#include "runtime/log.h"
 
 struct sink {
         int fd; /* stays the same number over a reopen, so that writers need no lock */
         char *path;
+        atomic_size_t lost; /* lines since the last one that was taken */
 };
 
 static int open_path(const char *path)
@@ -31,7 +35,7 @@ int sink_open(const char *path, struct sink **ret)
         if (fd < 0)
                 return fd;
         struct sink *s = xmalloc(sizeof *s);
-        *s = (struct sink){fd, xstrdup(path)};
+        *s = (struct sink){.fd = fd, .path = xstrdup(path)};
         *ret = s;
         return 0;
 }
@@ -57,6 +61,11 @@ int sink_reopen(struct sink *s)
         return r;
 }
 
+static const char *name_of(const struct sink *s)
+{
+        return strcmp(s->path, "-") == 0 ? "standard output" : s->path;
+}
+
 void sink_write(struct sink *s, json_t *record)
 {
         char *line = s ? json_dumps(record, JSON_COMPACT) : NULL;
@@ -65,7 +74,13 @@ void sink_write(struct sink *s, json_t *record)
                 return;
         size_t n = strlen(line);
         line[n] = '\n'; /* in place of the NUL: the length is known */
-        ssize_t ignored = write(s->fd, line, n + 1);
-        (void)ignored;
+        if (line_out(s->fd, line, n + 1)) {
+                size_t lost = atomic_exchange(&s->lost, 0);
+                if (lost)
+                        log_warn("%s: %zu lines were lost; its reader was too slow", name_of(s),
+                                 lost);
+        } else if (atomic_fetch_add(&s->lost, 1) == 0) {
+                log_warn("%s takes no more lines: they are lost until it does", name_of(s));
+        }
         free(line);
 }

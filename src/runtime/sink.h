@@ -15,7 +15,8 @@ void sink_close(struct sink *s); /* NULL is fine */
 /* Opens the path anew after rotation; on failure the old file stays in use. 0 or -errno. */
 int sink_reopen(struct sink *s);
 
-/* Appends one line and drops the reference to `record`. NULL sinks swallow it. */
+/* Appends one line and drops the reference to `record`. Never waits: where the sink is a pipe that
+ * nobody empties, lines are lost, and the log says so. NULL sinks swallow it. */
 void sink_write(struct sink *s, json_t *record);
 
 #endif

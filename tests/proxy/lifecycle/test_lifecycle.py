@@ -204,6 +204,19 @@ def test_a_unix_socket(weir, origin, tmp_path):
         assert s.recv(65536).split()[1] == b"200"
 
 
+def test_a_unix_socket_is_removed_at_the_end_if_it_is_still_ours(weir, tmp_path):
+    ours, others = tmp_path / "ours.sock", tmp_path / "others.sock"
+    proxy = weir(listen=f'127.0.0.1:0", "unix:{ours}", "unix:{others}')
+    proxy.log.wait(r"listening on unix:.*others")
+    others.unlink()
+    with socket.socket(socket.AF_UNIX) as s:
+        s.bind(str(others))
+        proxy.signal(signal.SIGTERM)
+        assert proxy.wait_exit() == 0
+        assert not ours.exists()
+        assert others.exists()
+
+
 def test_many_files_are_allowed(weir, origin):
     """Hundreds of connections: the soft limit of open files is raised to the hard one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
