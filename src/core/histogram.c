@@ -12,7 +12,7 @@ void histogram_init(struct histogram *h)
         *h = (struct histogram){0};
 }
 
-static size_t bucket_of(usec_t value)
+size_t histogram_bucket(usec_t value)
 {
         if (value >> FIRST_BITS == 0)
                 return 0;
@@ -39,7 +39,7 @@ usec_t histogram_upper(size_t bucket)
 
 void histogram_add(struct histogram *h, usec_t value)
 {
-        h->buckets[bucket_of(value)]++;
+        h->buckets[histogram_bucket(value)]++;
         h->min = h->count > 0 ? usec_min(h->min, value) : value;
         h->max = usec_max(h->max, value);
         h->sum = usec_add(h->sum, value);

@@ -22,6 +22,9 @@ void histogram_init(struct histogram *h); /* all zeroes do as well */
 void histogram_add(struct histogram *h, usec_t value);
 void histogram_merge(struct histogram *to, const struct histogram *from);
 
+/* The bucket that counts this value, below HISTOGRAM_BUCKETS. */
+size_t histogram_bucket(usec_t value);
+
 /* The bounds of a bucket: it counts values from _lower on and below _upper (USEC_MAX for the last).
  */
 usec_t histogram_lower(size_t bucket);

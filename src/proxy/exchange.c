@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/xalloc.h"
-#include "proxy/access_log.h"
 #include "proxy/client.h"
 #include "proxy/exchange_state.h"
 #include "proxy/request_scope.h"
@@ -34,27 +33,6 @@ void exchange_move(struct exchange *ex, enum exchange_state to)
 
 /* ---- the end ---- */
 
-static void write_access_log(const struct exchange *ex)
-{
-        struct access_entry e = {
-            .real = ex->arrived_real,
-            .client = ex->client->address,
-            .method = ex->message.method,
-            .url = ex->req ? evhttp_request_get_uri(ex->req) : "",
-            .scope = ex->scope,
-            .class = ex->class,
-            .status = ex->status,
-            .attempts = ex->attempts,
-            .queued = ex->queued,
-            .duration = clock_now() - ex->arrived,
-            .upstream = {ex->last.connect, ex->last.first_byte, ex->last.total, ex->last.address},
-            .bytes_in = evbuffer_get_length(evhttp_request_get_input_buffer(ex->req)),
-            .bytes_out = ex->bytes_out,
-            .outcome = ex->outcome,
-        };
-        access_log_write(ex->worker->shared->access, &e);
-}
-
 static void give_ticket_back(struct exchange *ex)
 {
         if (!ex->ticket_out)
@@ -68,15 +46,13 @@ void exchange_close(struct exchange *ex, enum outcome outcome)
         struct worker *w = ex->worker;
         exchange_move(ex, EXCHANGE_CLOSED);
         ex->outcome = outcome;
-        if (w->shared->access)
-                write_access_log(ex);
+        exchange_report_end(ex);
         if (ex->attempt)
                 attempt_cancel(ex->attempt);
         peek_free(ex->peek);
         give_ticket_back(ex);
         list_remove(&ex->link);
         atomic_fetch_sub_explicit(&w->shared->exchanges, 1, memory_order_relaxed);
-        atomic_fetch_add_explicit(&w->shared->served, 1, memory_order_relaxed);
         message_done(&ex->message);
         config_unref(ex->config);
         free(ex->scope);

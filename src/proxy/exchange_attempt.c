@@ -46,6 +46,7 @@ static bool try_again(struct exchange *ex, struct retry_case *c)
         enum retry_verdict verdict = retry_decide(c, &ex->worker->prng, &wait);
         if (verdict == RETRY_NO || !exchange_ask_again(ex, wait, verdict == RETRY_WITH_BUDGET))
                 return false;
+        exchange_report_retry(ex, c);
         exchange_move(ex, EXCHANGE_SLEEPING);
         return true;
 }
@@ -101,12 +102,9 @@ static struct classify_case case_of(const struct exchange *ex, const struct upst
 /* The limiter learns from the answer, and may know better what it means. */
 static void learn(struct exchange *ex)
 {
-        struct worker_shared *shared = ex->worker->shared;
-        ex->told.class = gate_answer(shared->gate, &ex->ticket, &ex->told);
+        ex->told.class = gate_answer(ex->worker->shared->gate, &ex->ticket, &ex->told);
         ex->class = answer_class_name(ex->told.class);
-        atomic_fetch_add_explicit(&shared->answers[ex->told.class], 1, memory_order_relaxed);
-        if (ex->told.by_address)
-                atomic_fetch_add_explicit(&shared->by_address, 1, memory_order_relaxed);
+        exchange_report_class(ex);
 }
 
 /* All is known of the answer that is needed: it is forwarded, or the request goes again. */
@@ -145,9 +143,7 @@ static void on_head(void *arg, const struct upstream_answer *answer)
 {
         struct exchange *ex = arg;
         unsigned unreadable = answer_read(answer->fields, clock_real(), &ex->told);
-        if (unreadable)
-                atomic_fetch_add_explicit(&ex->worker->shared->unreadable, unreadable,
-                                          memory_order_relaxed);
+        exchange_report_head(ex, answer->status, unreadable);
         struct classify_case c = case_of(ex, answer);
         if (answer_wants_body(&c) && peek_can_read(answer->fields)) {
                 exchange_move(ex, EXCHANGE_PEEKING);
@@ -193,6 +189,7 @@ static void on_failure(struct exchange *ex, const struct upstream_end *end)
 {
         struct retry_case again = {.class = ANSWER_FAILED,
                                    .failure = upstream_error_failure(end->error)};
+        exchange_report_failure(ex, again.failure);
         ex->told = (struct answer){.class = ANSWER_FAILED};
         ex->class = answer_class_name(ANSWER_FAILED);
         if (upstream_error_is_hosts(end->error))

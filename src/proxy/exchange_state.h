@@ -8,6 +8,7 @@
 #include "core/answer.h"
 #include "core/governor.h"
 #include "core/outcome.h"
+#include "core/retry.h"
 #include "egress/upstream.h"
 #include "proxy/message.h"
 #include "proxy/peek.h"
@@ -72,5 +73,12 @@ bool exchange_ask_again(struct exchange *ex, usec_t wait, bool budgeted);
 
 /* Makes one attempt (exchange_attempt.c). What follows from its answer is found there too. */
 void exchange_send(struct exchange *ex);
+
+/* What is counted and written down of an exchange (exchange_report.c). */
+void exchange_report_head(struct exchange *ex, int status, unsigned unreadable);
+void exchange_report_class(struct exchange *ex); /* of `told` */
+void exchange_report_failure(struct exchange *ex, enum retry_failure failure);
+void exchange_report_retry(struct exchange *ex, const struct retry_case *c);
+void exchange_report_end(struct exchange *ex);
 
 #endif

@@ -138,6 +138,7 @@ static void server_free(struct server *s)
         sink_close(s->series);
         if (s->shared.done >= 0)
                 close(s->shared.done);
+        metrics_free(s->shared.metrics);
         free(s->shared.via);
         free(s->workers);
         free(s->listeners);
@@ -161,6 +162,7 @@ int server_start(struct config *config, struct state *state, struct server **ret
         s->worker_count = config->workers;
         s->workers = xcalloc(s->worker_count, sizeof *s->workers);
         s->shared.via = xasprintf("weir (%08x)", (unsigned)prng_next(&prng));
+        s->shared.metrics = metrics_new(s->worker_count + 1);
         s->shared.done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         int r = open_logs(s, config, ret_error);
         if (r == 0) {
@@ -247,16 +249,22 @@ void server_stop(struct server *s, usec_t grace, struct server_counts *ret_count
 
 void server_count(struct server *s, struct server_counts *ret)
 {
+        const struct metrics *m = s->shared.metrics;
         *ret = (struct server_counts){
             .clients = atomic_load(&s->shared.clients),
             .exchanges = atomic_load(&s->shared.exchanges),
-            .served = atomic_load(&s->shared.served),
-            .by_address = atomic_load(&s->shared.by_address),
-            .unreadable = atomic_load(&s->shared.unreadable),
+            .served = metrics_total(m, METRIC_REQUESTS),
+            .by_address = metrics_total(m, METRIC_BY_ADDRESS),
+            .unreadable = metrics_total(m, METRIC_UNREADABLE),
         };
         for (size_t i = 0; i < ANSWER_CLASSES; i++)
-                ret->answers[i] = atomic_load(&s->shared.answers[i]);
+                ret->answers[i] = metrics_get(m, METRIC_ANSWERS, i);
         gate_stats(s->shared.gate, &ret->governor);
+}
+
+const struct metrics *server_metrics(const struct server *s)
+{
+        return s->shared.metrics;
 }
 
 void server_look(struct server *s, void (*each)(void *arg, const struct governor_change *view),

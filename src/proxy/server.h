@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "core/answer_class.h"
 #include "core/governor.h"
+#include "runtime/metrics.h"
 #include "runtime/state.h"
 
 struct server;
@@ -56,6 +57,9 @@ bool server_drained(struct server *s);      /* have all workers ended? */
 void server_stop(struct server *s, usec_t grace, struct server_counts *ret_counts);
 
 void server_count(struct server *s, struct server_counts *ret_counts);
+
+/* What was counted since the start; until server_stop. */
+const struct metrics *server_metrics(const struct server *s);
 
 /* Calls `each` for every scope, under the governor's lock. */
 void server_look(struct server *s, void (*each)(void *arg, const struct governor_change *view),

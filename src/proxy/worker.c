@@ -148,6 +148,7 @@ int worker_start(struct worker *w, unsigned index, struct worker_shared *shared,
 {
         w->index = index;
         w->shared = shared;
+        w->metrics = metrics_writer(shared->metrics, index);
         w->config = config_ref(config);
         list_init(&w->clients);
         list_init(&w->exchanges);

@@ -11,10 +11,10 @@
 #include "base/list.h"
 #include "base/prng.h"
 #include "config/config.h"
-#include "core/answer_class.h"
 #include "egress/upstream.h"
 #include "runtime/gate.h"
 #include "runtime/mailbox.h"
+#include "runtime/metrics.h"
 #include "runtime/sink.h"
 
 /* What all workers share; owned by the server. Only the counts change while they run. */
@@ -23,8 +23,8 @@ struct worker_shared {
         struct sink *access; /* NULL: no access log */
         char *via; /* our entry in Via: the name, and a comment that tells this instance */
         int done;  /* an eventfd: each worker adds one when its loop has ended */
-        atomic_size_t clients, exchanges, served;
-        atomic_size_t unreadable, by_address, answers[ANSWER_CLASSES];
+        struct metrics *metrics; /* a writer for each worker, and one for the main thread */
+        atomic_size_t clients, exchanges;
 };
 
 /* Everything here but the letters is touched by the worker's own thread alone. */
@@ -40,6 +40,7 @@ struct worker {
         struct upstream *upstream;
         struct mailbox mailbox;
         struct worker_shared *shared;
+        struct metrics_writer *metrics;
         struct config *config; /* the snapshot for requests that arrive from now on */
         struct list clients;
         struct client *client_by_connection; /* hash */

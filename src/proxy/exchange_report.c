@@ -1,0 +1,89 @@
+/* What is told of an exchange: counted, and written into the access log. */
+#include "proxy/exchange_state.h"
+
+#include <event2/buffer.h>
+#include <event2/http_struct.h>
+
+#include "proxy/access_log.h"
+#include "proxy/client.h"
+#include "proxy/worker.h"
+#include "runtime/clock.h"
+
+static void count(struct exchange *ex, enum metric m, size_t cell)
+{
+        metrics_add(ex->worker->metrics, m, cell, 1);
+}
+
+void exchange_report_head(struct exchange *ex, int status, unsigned unreadable)
+{
+        count(ex, METRIC_UPSTREAM_RESPONSES, metrics_status(status));
+        metrics_add(ex->worker->metrics, METRIC_UNREADABLE, 0, unreadable);
+}
+
+void exchange_report_class(struct exchange *ex)
+{
+        count(ex, METRIC_ANSWERS, ex->told.class);
+        if (ex->told.class == ANSWER_BLOCKED)
+                count(ex, METRIC_BLOCKED, 0);
+        if (ex->told.by_address)
+                count(ex, METRIC_BY_ADDRESS, 0);
+}
+
+void exchange_report_failure(struct exchange *ex, enum retry_failure failure)
+{
+        count(ex, METRIC_FAILURES, failure);
+}
+
+void exchange_report_retry(struct exchange *ex, const struct retry_case *c)
+{
+        count(ex, METRIC_RETRIES, metrics_retry(c->class, c->failure));
+        if (c->status)
+                count(ex, METRIC_ABSORBED, metrics_status(c->status));
+}
+
+static void count_end(struct exchange *ex, usec_t duration, size_t bytes_in)
+{
+        struct metrics_writer *w = ex->worker->metrics;
+        count(ex, METRIC_REQUESTS,
+              ex->class ? metrics_ending(ex->told.class, ex->outcome)
+                        : metrics_ending_unsent(ex->outcome));
+        if (ex->status)
+                count(ex, METRIC_RESPONSES, metrics_status(ex->status));
+        metrics_time(w, METRIC_REQUEST_DURATION, duration);
+        if (ex->scope)
+                metrics_time(w, METRIC_QUEUE_WAIT, ex->queued);
+        if (ex->last.first_byte)
+                metrics_time(w, METRIC_FIRST_BYTE, ex->last.first_byte);
+        metrics_add(w, METRIC_REQUEST_BYTES, 0, bytes_in);
+        metrics_add(w, METRIC_RESPONSE_BYTES, 0, ex->bytes_out);
+}
+
+static void write_access_log(const struct exchange *ex, usec_t duration, size_t bytes_in)
+{
+        struct access_entry e = {
+            .real = ex->arrived_real,
+            .client = ex->client->address,
+            .method = ex->message.method,
+            .url = ex->req ? evhttp_request_get_uri(ex->req) : "",
+            .scope = ex->scope,
+            .class = ex->class,
+            .status = ex->status,
+            .attempts = ex->attempts,
+            .queued = ex->queued,
+            .duration = duration,
+            .upstream = {ex->last.connect, ex->last.first_byte, ex->last.total, ex->last.address},
+            .bytes_in = bytes_in,
+            .bytes_out = ex->bytes_out,
+            .outcome = ex->outcome,
+        };
+        access_log_write(ex->worker->shared->access, &e);
+}
+
+void exchange_report_end(struct exchange *ex)
+{
+        usec_t duration = clock_now() - ex->arrived;
+        size_t bytes_in = evbuffer_get_length(evhttp_request_get_input_buffer(ex->req));
+        count_end(ex, duration, bytes_in);
+        if (ex->worker->shared->access)
+                write_access_log(ex, duration, bytes_in);
+}
