@@ -54,6 +54,23 @@ void check_policy(const struct policy *p, const struct node *n, const char *path
         }
 }
 
+/* A certificate with a key from elsewhere is never what was meant. */
+void check_config(const struct config *c, const struct node *root, size_t since,
+                  struct config_faults *faults)
+{
+        const struct checking checking = {"", since, faults};
+        const struct node *certificate = node_at(root, "ca.certificate"),
+                          *key = node_at(root, "ca.key");
+        if (is_faulty(&checking, certificate) || is_faulty(&checking, key))
+                return;
+        if (*c->ca.certificate && !*c->ca.key)
+                config_faults_add(faults, certificate->line, certificate->column, "ca.certificate",
+                                  "ca.key is missing");
+        else if (*c->ca.key && !*c->ca.certificate)
+                config_faults_add(faults, key->line, key->column, "ca.key",
+                                  "ca.certificate is missing");
+}
+
 struct named {
         const char *name;
         size_t index;

@@ -16,6 +16,11 @@
 void check_policy(const struct policy *p, const struct node *n, const char *path, size_t since,
                   struct config_faults *faults);
 
+/* Checks what is wrong between keys outside of policies. `root` is the file's map, or NULL; `since`
+ * as above. */
+void check_config(const struct config *c, const struct node *root, size_t since,
+                  struct config_faults *faults);
+
 /* Checks that no two rules have one name. `list` is the list that they were read from, of as many
  * items. */
 void check_rule_names(const struct config *c, const struct node *list,

@@ -223,6 +223,7 @@ static void read_root(struct loader *l, const struct node *root)
         size_t before = l->faults->count;
         if (root)
                 read_map(l, root, "", "", &c->defaults);
+        check_config(c, root, before, l->faults);
         check_policy(&c->defaults, node_entry(root, "defaults"), "defaults", before, l->faults);
         read_rules(l, node_entry(root, "rules"));
 }

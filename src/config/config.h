@@ -32,6 +32,9 @@ struct config {
                 size_t connect_port_count;
         } destinations;
         struct {
+                char *certificate, *key; /* "": those in the state directory; both or neither */
+        } ca;
+        struct {
                 enum log_level level;
                 enum log_format format;
                 char *file, *access, *series; /* "" off, "-" stderr or stdout */

@@ -13,6 +13,7 @@
 #include "core/scope_key.h"
 
 enum https_mode { HTTPS_TUNNEL, HTTPS_INTERCEPT, HTTPS_UPGRADE };
+enum tls_version { TLS_1_2, TLS_1_3 };
 
 /* Where in the file a value stands; line 0: nowhere, it is built in. */
 struct policy_place {
@@ -31,6 +32,12 @@ struct policy {
                 usec_t connect, first_byte, read, total;
         } timeouts;
         enum https_mode https;
+        struct {
+                bool verify;
+                const char *ca_file; /* "": the system's */
+                enum tls_version min_version;
+        } tls; /* towards the host */
+        bool http2;
         struct {
                 const struct classify_rule *list;
                 size_t count;

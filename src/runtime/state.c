@@ -25,9 +25,10 @@ struct state {
 
 /* ---- the directory ---- */
 
-/* NULL where the environment names none. */
-static char *default_path(void)
+char *state_find(const char *dir)
 {
+        if (*dir)
+                return xstrdup(dir);
         /* NOLINTBEGIN(concurrency-mt-unsafe): read before there are other threads */
         const char *service = getenv("STATE_DIRECTORY"); /* several: separated by ":" */
         const char *user = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -75,7 +76,7 @@ static int open_directory(const char *path)
 
 int state_open(const char *dir, struct state **ret, char **ret_error)
 {
-        char *path = *dir ? xstrdup(dir) : default_path();
+        char *path = state_find(dir);
         int fd = path ? open_directory(path) : -ENOENT;
         if (fd >= 0) {
                 struct state *s = xmalloc(sizeof *s);
@@ -104,6 +105,11 @@ void state_close(struct state *s)
         close(s->fd);
         free(s->path);
         free(s);
+}
+
+const char *state_path(const struct state *s)
+{
+        return s ? s->path : NULL;
 }
 
 /* ---- restoring ---- */

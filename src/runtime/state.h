@@ -8,10 +8,16 @@
 struct state;
 
 /*
+ * Where it is: `dir` as configured, or for "" the service's ($STATE_DIRECTORY) or the user's
+ * ($XDG_STATE_HOME/weir, ~/.local/state/weir). The caller frees it; NULL where there is none. Need
+ * not be there.
+ */
+char *state_find(const char *dir);
+
+/*
  * Opens the directory, made with mode 0700 where it is missing.
  *
- * dir        as configured; "": the service's ($STATE_DIRECTORY) or the user's
- *            ($XDG_STATE_HOME/weir, ~/.local/state/weir)
+ * dir        as for state_find
  * ret        the directory; NULL, after a warning, where such a default cannot be used: nothing is
  *            remembered then, and all functions below do nothing for NULL
  * ret_error  one plain line on failure, freed by the caller
@@ -20,6 +26,9 @@ struct state;
  */
 int state_open(const char *dir, struct state **ret, char **ret_error);
 void state_close(struct state *s);
+
+/* Of the directory that was opened, borrowed; NULL for NULL. */
+const char *state_path(const struct state *s);
 
 /* Hands to the gate what was saved. Before the workers run. A damaged file, or one of a later
  * version, is renamed and warned of. */

@@ -106,6 +106,11 @@ static void has_defaults(void **state)
         assert_int_equal(p->timeouts.read, 30 * USEC_PER_SEC);
         assert_int_equal(p->timeouts.total, 300 * USEC_PER_SEC);
         assert_int_equal(p->https, HTTPS_TUNNEL);
+        assert_true(p->tls.verify && p->http2);
+        assert_string_equal(p->tls.ca_file, "");
+        assert_int_equal(p->tls.min_version, TLS_1_2);
+        assert_string_equal(c->ca.certificate, "");
+        assert_string_equal(c->ca.key, "");
         assert_int_equal(c->rule_count, 0);
         assert_null(c->inert[0]);
 
@@ -135,6 +140,7 @@ static const char all[] =
     "  deny: [multicast, private, 192.0.2.0/24]\n"
     "  allow: 10.0.0.1\n"
     "  connect_ports: [1, 65535]\n"
+    "ca: {certificate: /etc/weir/ca.pem, key: ca.key}\n"
     "log:\n"
     "  level: debug\n"
     "  format: json\n"
@@ -151,7 +157,9 @@ static const char all[] =
     "  retry: {attempts: 1, on: [599, reset], methods: all, base: 0s, max: 24h, max_wait: 1s,\n"
     "    budget: 33.3%}\n"
     "  timeouts: {connect: 1ms, first_byte: 2ms, read: 3ms, total: 4ms}\n"
-    "  https: tunnel\n"
+    "  https: intercept\n"
+    "  tls: {verify: false, ca_file: /ca's.pem, min_version: 1.3}\n"
+    "  http2: false\n"
     "  classify:\n"
     "    - {status: [403, 999], header: \"Server:  cloudflare \", body: 'slow \"down\"', as: "
     "throttled}\n"
@@ -165,7 +173,9 @@ static const char all[] =
     "  - hosts: \"*\"\n"
     "    breaker: {when_open: wait}\n"
     "    classify: [{status: 503, as: success}]\n"
-    "    scope: host\n";
+    "    scope: host\n"
+    "    https: upgrade\n"
+    "    tls: {verify: true}\n";
 
 static void reads_every_kind(void **state)
 {
@@ -217,6 +227,12 @@ static void reads_every_kind(void **state)
         assert_int_equal(rule[2].status[0], 200);
         assert_int_equal(rule[2].name.len, 0);
         assert_true(span_equal(rule[2].body, span_of("1015")));
+        assert_string_equal(c->ca.certificate, "/etc/weir/ca.pem");
+        assert_string_equal(c->ca.key, "ca.key");
+        assert_int_equal(p->https, HTTPS_INTERCEPT);
+        assert_false(p->tls.verify || p->http2);
+        assert_string_equal(p->tls.ca_file, "/ca's.pem");
+        assert_int_equal(p->tls.min_version, TLS_1_3);
         const struct policy *r = &c->rules[0];
         assert_string_equal(r->name, "first-one");
         assert_string_equal(r->hosts[0], "*.example.com");
@@ -234,6 +250,8 @@ static void reads_every_kind(void **state)
         assert_string_equal(c->rules[1].name, "*");
         assert_false(c->rules[1].lane.refuse_when_open);
         assert_int_equal(c->rules[1].scope_count, 1);
+        assert_int_equal(c->rules[1].https, HTTPS_UPGRADE);
+        assert_true(c->rules[1].tls.verify && !c->rules[1].http2);
         assert_ptr_equal(r->classify.list, p->classify.list);
         assert_int_equal(c->rules[1].classify.count, 1); /* in the place of the defaults' */
         assert_int_equal(c->rules[1].classify.list[0].as, ANSWER_SUCCESS);

@@ -127,18 +127,23 @@ static const struct {
     {"defaults: {retry: {on: [500, 501, 502, 503, 504, 505, 506, 507, 508, 509, 510, 511, "
      "512, 513, 514, 515, 515, 516]}}\n",
      "f:1:110: defaults.retry.on: more than 16 statuses\n"},
-    {"defaults: {https: intercept}\nrules: [{hosts: x, https: upgrade}]\n",
-     "f:1:19: defaults.https: intercept is not available in this version\n"
-     "f:2:27: rules[0].https: upgrade is not available in this version\n"},
-    {"defaults: {https: of}\n", "f:1:19: defaults.https: expected tunnel, got \"of\"\n"},
-    {"ca: {key: x}\nclients: {users: x}\npools: {}\ndefaults: {tls: {verify: false}, "
-     "egress: direct}\nrules: [{hosts: x, http2: false}]\n",
-     "f:1:1: ca: not available in this version\n"
-     "f:2:11: clients.users: not available in this version\n"
-     "f:3:1: pools: not available in this version\n"
-     "f:4:12: defaults.tls: not available in this version\n"
-     "f:4:34: defaults.egress: not available in this version\n"
-     "f:5:20: rules[0].http2: not available in this version\n"},
+    {"defaults: {https: of}\n",
+     "f:1:19: defaults.https: expected tunnel, intercept or upgrade, got \"of\"\n"},
+    {"defaults: {tls: {verify: no, min_version: 1.1}}\nrules: [{hosts: x, tls: {ca_file: [x]}, "
+     "http2: maybe}]\n",
+     "f:1:26: defaults.tls.verify: expected true or false, got \"no\"\n"
+     "f:1:43: defaults.tls.min_version: expected 1.2 or 1.3, got \"1.1\"\n"
+     "f:2:35: rules[0].tls.ca_file: expected a text, got a list\n"
+     "f:2:48: rules[0].http2: expected true or false, got \"maybe\"\n"},
+    {"ca: {key: x}\n", "f:1:11: ca.key: ca.certificate is missing\n"},
+    {"ca: {certificate: x, key: \"\"}\n", "f:1:19: ca.certificate: ca.key is missing\n"},
+    {"ca: {certificate: x, key: [y]}\n", "f:1:27: ca.key: expected a text, got a list\n"},
+    {"clients: {users: x}\npools: {}\ndefaults: {egress: direct}\n"
+     "rules: [{hosts: x, session_order: true}]\n",
+     "f:1:11: clients.users: not available in this version\n"
+     "f:2:1: pools: not available in this version\n"
+     "f:3:12: defaults.egress: not available in this version\n"
+     "f:4:20: rules[0].session_order: not available in this version\n"},
     {"admin: {listen: here, max_scopes: x, tokn: y}\nstate: {save_every: 0s}\n",
      "f:1:17: admin.listen: expected an address and port such as 127.0.0.1:8081 or "
      "[::1]:8081, or \"\", got \"here\"\n"
