@@ -29,7 +29,7 @@ struct policy {
         usec_t queue_timeout;
         struct retry_policy retry;
         struct {
-                usec_t connect, first_byte, read, total;
+                usec_t connect, first_byte, read, total, tunnel;
         } timeouts;
         enum https_mode https;
         struct {

@@ -1,6 +1,8 @@
 #include "egress/attempt.h"
 
 #include <errno.h>
+#include <event2/bufferevent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -114,16 +116,35 @@ static void put_aside(struct attempt *a, bool reusable)
         upstream_put(a, reusable);
 }
 
+/* libcurl closes its descriptor when the handle is removed; the connection lives on in the copy. */
+static struct bufferevent *take_dialled(struct attempt *a)
+{
+        curl_socket_t fd = CURL_SOCKET_BAD;
+
+        curl_easy_getinfo(a->easy, CURLINFO_ACTIVESOCKET, &fd);
+        if (fd != CURL_SOCKET_BAD)
+                fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        if (fd < 0)
+                return NULL;
+        return bufferevent_socket_new(upstream_base(a->upstream), fd, BEV_OPT_CLOSE_ON_FREE);
+}
+
 static void end(struct attempt *a, enum upstream_error error)
 {
-        struct upstream_end e = {.error = error, .detail = attempt_error_detail(a, error)};
+        struct upstream_end e = {.error = error};
 
+        if (a->set.dial && error == UPSTREAM_OK) {
+                e.dialled = take_dialled(a);
+                if (!e.dialled)
+                        e.error = UPSTREAM_PROXY_INTERNAL_ERROR;
+        }
+        e.detail = attempt_error_detail(a, e.error);
         if (a->added)
                 describe(a, &e);
         upstream_remove(a);
         a->state = ATTEMPT_ENDING;
         a->handlers->on_end(a->arg, &e);
-        put_aside(a, error == UPSTREAM_OK);
+        put_aside(a, error == UPSTREAM_OK); /* with a copy or without: libcurl sees no fault */
 }
 
 void attempt_done(struct attempt *a, CURLcode code)

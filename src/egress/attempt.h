@@ -35,7 +35,7 @@ struct attempt_settings {
         unsigned port;
         bool tls;
         long connect_ms;
-        bool upload, no_body;
+        bool upload, no_body, dial;
         curl_off_t body_len;
 };
 

@@ -73,7 +73,7 @@ enum upstream_error attempt_error_from(const struct attempt *a, CURLcode code)
                 return UPSTREAM_OK;
         switch (code) {
         case CURLE_OK:
-                return a->head.done ? UPSTREAM_OK : UPSTREAM_CONNECTION_TERMINATED;
+                return a->head.done || a->set.dial ? UPSTREAM_OK : UPSTREAM_CONNECTION_TERMINATED;
         case CURLE_COULDNT_RESOLVE_HOST:
                 return UPSTREAM_DNS_ERROR;
         case CURLE_COULDNT_CONNECT:

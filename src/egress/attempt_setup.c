@@ -95,36 +95,48 @@ static long to_ms(usec_t t)
         return t < USEC_PER_MSEC ? 1 : (long)(t / USEC_PER_MSEC);
 }
 
-static void set_numbers(struct attempt *a, long connect_ms, size_t body_len)
+static void set_connection(struct attempt *a, const struct upstream_request *request)
 {
+        long connect_ms = to_ms(request->timeouts.connect);
+
         if (connect_ms != a->set.connect_ms)
                 curl_easy_setopt(a->easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
         a->set.connect_ms = connect_ms;
-        if ((curl_off_t)body_len != a->set.body_len)
-                curl_easy_setopt(a->easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)body_len);
-        a->set.body_len = (curl_off_t)body_len;
+        if (request->dial != a->set.dial)
+                curl_easy_setopt(a->easy, CURLOPT_CONNECT_ONLY, request->dial ? 1L : 0L);
+        a->set.dial = request->dial;
 }
 
-enum upstream_error attempt_setup_request(struct attempt *a, const struct upstream_request *request)
+static enum upstream_error set_request(struct attempt *a, const struct upstream_request *request)
 {
         size_t body_len = request->body ? evbuffer_get_length(request->body) : 0;
 
-        if (!is_host(request->host) || request->port == 0 || request->port > 65535 ||
-            !is_word(request->method) || !is_word(request->target))
+        if (!is_word(request->method) || !is_word(request->target))
                 return UPSTREAM_HTTP_REQUEST_ERROR;
         if (!request_lines_fill(&a->lines, request->fields, request->body, body_len))
                 return UPSTREAM_HTTP_REQUEST_ERROR;
         bool head = span_equal(request->method, span_of("HEAD"));
         set_method(a, body_len > 0, head && body_len == 0);
         a->head_only = head && body_len > 0; /* libcurl knows no such request */
-        set_numbers(a, to_ms(request->timeouts.connect), body_len);
-        if (set_origin(a, request) ||
-            set_text(a->easy, CURLOPT_CUSTOMREQUEST, &a->set.method, request->method) ||
+        if ((curl_off_t)body_len != a->set.body_len)
+                curl_easy_setopt(a->easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)body_len);
+        a->set.body_len = (curl_off_t)body_len;
+        if (set_text(a->easy, CURLOPT_CUSTOMREQUEST, &a->set.method, request->method) ||
             set_text(a->easy, CURLOPT_REQUEST_TARGET, &a->set.target, request->target) ||
             curl_easy_setopt(a->easy, CURLOPT_HTTPHEADER, a->lines.list))
                 return UPSTREAM_PROXY_INTERNAL_ERROR;
         a->body_len = body_len;
         return UPSTREAM_OK;
+}
+
+enum upstream_error attempt_setup_request(struct attempt *a, const struct upstream_request *request)
+{
+        if (!is_host(request->host) || request->port == 0 || request->port > 65535)
+                return UPSTREAM_HTTP_REQUEST_ERROR;
+        set_connection(a, request);
+        if (set_origin(a, request))
+                return UPSTREAM_PROXY_INTERNAL_ERROR;
+        return request->dial ? UPSTREAM_OK : set_request(a, request);
 }
 
 void attempt_setup_handle(struct attempt *a)

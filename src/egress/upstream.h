@@ -13,13 +13,16 @@
 
 struct event_base;
 struct evbuffer;
+struct bufferevent;
 
 struct upstream; /* the connection pool of one worker; used by its thread alone */
-struct attempt;  /* one request on its way */
+struct attempt;  /* one request on its way, or one connection that is being opened */
 
 /* Borrowed for the call of upstream_start, which copies; but `body`, `deny` and `allow` until the
  * attempt has ended, was cancelled or discarded. */
 struct upstream_request {
+        bool dial; /* only open the connection: of all that follows, host, port, deny, allow and
+                    * the timeouts until there is a connection are of use */
         bool tls;
         struct span host; /* name or address, without brackets */
         unsigned port;
@@ -73,6 +76,8 @@ struct upstream_end {
             total;        /* since the start; 0: did not happen */
         bool reused;      /* an open connection was used */
         char address[64]; /* "127.0.0.1:80" of the peer; "" when there was none */
+        /* What was dialled, when OK: the caller's from now on. Nothing is enabled in it. */
+        struct bufferevent *dialled;
 };
 
 enum upstream_flow { UPSTREAM_MORE, UPSTREAM_PAUSE };
@@ -87,7 +92,7 @@ struct upstream_handlers {
          * and are offered again after attempt_resume. */
         enum upstream_flow (*on_body)(void *arg, const void *data, size_t len);
         /* Once, at the end; the attempt is gone when this returns. Without a head before it when
-         * error is not OK; with one when the body was cut short. */
+         * error is not OK, and for a dial; with one when the body was cut short. */
         void (*on_end)(void *arg, const struct upstream_end *end);
 };
 

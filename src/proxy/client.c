@@ -327,6 +327,21 @@ void client_end(struct client *c)
         take_in(c, input, evbuffer_get_length(input));
 }
 
+bool client_has_sent_more(const struct client *c)
+{
+        char byte;
+        return c->pipelined || evbuffer_get_length(bufferevent_get_input(c->bev)) > 0 ||
+               recv(bufferevent_getfd(c->bev), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+struct bufferevent *client_take_over(struct client *c)
+{
+        event_del(&c->watch);
+        evbuffer_remove_cb(bufferevent_get_input(c->bev), on_input, c);
+        bufferevent_incref(c->bev);
+        return c->bev;
+}
+
 void client_drain(struct client *c)
 {
         char byte;

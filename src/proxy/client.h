@@ -46,6 +46,14 @@ void client_begin(struct client *c, struct exchange *ex);
 /* The reply has been written: the connection waits for its next request. */
 void client_end(struct client *c);
 
+/* Has it sent anything behind the request that it waits for? */
+bool client_has_sent_more(const struct client *c);
+
+/* What the connection carries is HTTP no longer: its bytes are the caller's from now on, and evhttp
+ * keeps it until client_drop. Returns a reference to its bufferevent, whose input may hold bytes.
+ * The client stays with its exchange. */
+struct bufferevent *client_take_over(struct client *c);
+
 /* No new requests: refuses one that has begun to arrive, drops the connection where none has. */
 void client_drain(struct client *c);
 

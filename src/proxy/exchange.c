@@ -9,7 +9,9 @@
 #include "base/xalloc.h"
 #include "proxy/client.h"
 #include "proxy/exchange_state.h"
+#include "proxy/relay.h"
 #include "proxy/request_scope.h"
+#include "proxy/tunnel.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
 
@@ -17,10 +19,11 @@
 static const unsigned may_follow[] = {
     [EXCHANGE_RECEIVED] = TO(WAITING) | TO(SENDING) | TO(REPLYING) | TO(CLOSED),
     [EXCHANGE_WAITING] = TO(SENDING) | TO(REPLYING) | TO(CLOSED),
-    [EXCHANGE_SENDING] = TO(PEEKING) | TO(SLEEPING) | TO(REPLYING) | TO(CLOSED),
+    [EXCHANGE_SENDING] = TO(PEEKING) | TO(SLEEPING) | TO(REPLYING) | TO(RELAYING) | TO(CLOSED),
     [EXCHANGE_PEEKING] = TO(SLEEPING) | TO(REPLYING) | TO(CLOSED),
     [EXCHANGE_SLEEPING] = TO(SENDING) | TO(REPLYING) | TO(CLOSED),
     [EXCHANGE_REPLYING] = TO(CLOSED),
+    [EXCHANGE_RELAYING] = TO(CLOSED),
     [EXCHANGE_CLOSED] = 0,
 };
 #undef TO
@@ -50,6 +53,7 @@ void exchange_close(struct exchange *ex, enum outcome outcome)
         if (ex->attempt)
                 attempt_cancel(ex->attempt);
         peek_free(ex->peek);
+        relay_free(ex->relay);
         give_ticket_back(ex);
         list_remove(&ex->link);
         atomic_fetch_sub_explicit(&w->shared->exchanges, 1, memory_order_relaxed);
@@ -80,9 +84,17 @@ void exchange_client_gone(struct exchange *ex)
                 evhttp_request_free(req);
 }
 
+void exchange_cut(struct exchange *ex, enum outcome outcome)
+{
+        struct client *c = ex->client;
+        c->exchange = NULL;
+        exchange_close(ex, outcome);
+        client_drop(c);
+}
+
 void exchange_abort(struct list *link)
 {
-        client_drop(LIST_ENTRY_OF(link, struct exchange, link)->client);
+        exchange_cut(LIST_ENTRY_OF(link, struct exchange, link), OUTCOME_CLOSING);
 }
 
 /* ---- replying ---- */
@@ -265,6 +277,7 @@ void exchange_receive(struct evhttp_request *req, void *worker)
                     evbuffer_get_length(evhttp_request_get_input_buffer(req)) == 0)
                         fields_add(&ex->message.fields, span_of("Content-Length"), span_of("0"));
                 ex->policy = config_policy(ex->config, span_of(ex->message.host));
-                ask_first_turn(ex);
+                if (!ex->message.connect || tunnel_may_open(ex))
+                        ask_first_turn(ex);
         }
 }

@@ -8,6 +8,7 @@
 #include "core/classify.h"
 #include "core/retry.h"
 #include "proxy/client.h"
+#include "proxy/tunnel.h"
 #include "proxy/worker.h"
 #include "runtime/clock.h"
 
@@ -21,7 +22,7 @@ static usec_t time_left(const struct exchange *ex)
         return usec_sub(ex->deadline, clock_now());
 }
 
-static void finish_attempt(struct exchange *ex)
+void exchange_attempt_done(struct exchange *ex)
 {
         if (!ex->ticket_out)
                 return;
@@ -99,8 +100,7 @@ static struct classify_case case_of(const struct exchange *ex, const struct upst
         };
 }
 
-/* The limiter learns from the answer, and may know better what it means. */
-static void learn(struct exchange *ex)
+void exchange_learn(struct exchange *ex)
 {
         ex->told.class = gate_answer(ex->worker->shared->gate, &ex->ticket, &ex->told);
         ex->class = answer_class_name(ex->told.class);
@@ -114,7 +114,7 @@ static void judge(struct exchange *ex, const struct upstream_answer *answer, str
         c.has_body = true;
         c.body = body;
         answer_judge(&ex->told, &c);
-        learn(ex);
+        exchange_learn(ex);
         struct retry_case again = {.status = answer->status,
                                    .class = ex->told.class,
                                    .wait_named = ex->told.wait_named,
@@ -175,17 +175,7 @@ static enum upstream_flow on_body(void *arg, const void *data, size_t len)
 
 /* ---- its end ---- */
 
-/* The answer ends early: the client must see that, so its connection is closed in the midst of it.
- */
-static void cut_short(struct exchange *ex)
-{
-        struct client *c = ex->client;
-        c->exchange = NULL;
-        exchange_close(ex, OUTCOME_CUT_SHORT);
-        client_drop(c);
-}
-
-static void on_failure(struct exchange *ex, const struct upstream_end *end)
+static void fail(struct exchange *ex, const struct upstream_end *end)
 {
         struct retry_case again = {.class = ANSWER_FAILED,
                                    .failure = upstream_error_failure(end->error)};
@@ -193,7 +183,7 @@ static void on_failure(struct exchange *ex, const struct upstream_end *end)
         ex->told = (struct answer){.class = ANSWER_FAILED};
         ex->class = answer_class_name(ANSWER_FAILED);
         if (upstream_error_is_hosts(end->error))
-                learn(ex);
+                exchange_learn(ex);
         if (try_again(ex, &again))
                 return;
         struct reply_refusal r = {
@@ -212,24 +202,29 @@ static void on_end(void *arg, const struct upstream_end *end)
         ex->attempt = NULL;
         ex->last = *end;
         ex->last.detail = NULL;
+        ex->last.dialled = NULL;
         if (ex->state == EXCHANGE_PEEKING && end->error != UPSTREAM_OK) {
                 /* Nothing of it has reached the client, so it need not see it break off. */
                 peek_free(ex->peek);
                 ex->peek = NULL;
-                on_failure(ex, end);
+                fail(ex, end);
+                return;
+        }
+        if (end->dialled) {
+                tunnel_open(ex, end->dialled);
                 return;
         }
         if (ex->state == EXCHANGE_SENDING) {
-                on_failure(ex, end);
+                fail(ex, end);
                 return;
         }
         if (ex->state == EXCHANGE_PEEKING)
                 end_peek(ex);
         if (ex->state != EXCHANGE_REPLYING)
                 return; /* it goes again */
-        finish_attempt(ex);
+        exchange_attempt_done(ex);
         if (end->error != UPSTREAM_OK)
-                cut_short(ex);
+                exchange_cut(ex, OUTCOME_CUT_SHORT); /* the client must see that */
         else
                 evhttp_send_reply_end(ex->req); /* ends the exchange, now or when all is written */
 }
@@ -252,6 +247,7 @@ void exchange_send(struct exchange *ex)
         struct evbuffer *body = evhttp_request_get_input_buffer(ex->req);
         usec_t left = usec_max(time_left(ex), USEC_PER_MSEC);
         struct upstream_request r = {
+            .dial = ex->message.connect,
             .host = span_of(ex->message.host),
             .port = ex->message.port,
             .method = ex->message.method,

@@ -6,6 +6,7 @@
 
 #include "proxy/access_log.h"
 #include "proxy/client.h"
+#include "proxy/relay.h"
 #include "proxy/worker.h"
 #include "runtime/clock.h"
 
@@ -41,7 +42,7 @@ void exchange_report_retry(struct exchange *ex, const struct retry_case *c)
                 count(ex, METRIC_ABSORBED, metrics_status(c->status));
 }
 
-static void count_end(struct exchange *ex, usec_t duration, size_t bytes_in)
+static void count_end(struct exchange *ex, usec_t duration, size_t bytes_in, size_t bytes_out)
 {
         struct metrics_writer *w = ex->worker->metrics;
         count(ex, METRIC_REQUESTS,
@@ -49,16 +50,18 @@ static void count_end(struct exchange *ex, usec_t duration, size_t bytes_in)
                         : metrics_ending_unsent(ex->outcome));
         if (ex->status)
                 count(ex, METRIC_RESPONSES, metrics_status(ex->status));
-        metrics_time(w, METRIC_REQUEST_DURATION, duration);
+        if (!ex->relay) /* a tunnel's is up to the client */
+                metrics_time(w, METRIC_REQUEST_DURATION, duration);
         if (ex->scope)
                 metrics_time(w, METRIC_QUEUE_WAIT, ex->queued);
         if (ex->last.first_byte)
                 metrics_time(w, METRIC_FIRST_BYTE, ex->last.first_byte);
         metrics_add(w, METRIC_REQUEST_BYTES, 0, bytes_in);
-        metrics_add(w, METRIC_RESPONSE_BYTES, 0, ex->bytes_out);
+        metrics_add(w, METRIC_RESPONSE_BYTES, 0, bytes_out);
 }
 
-static void write_access_log(const struct exchange *ex, usec_t duration, size_t bytes_in)
+static void write_access_log(const struct exchange *ex, usec_t duration, size_t bytes_in,
+                             size_t bytes_out)
 {
         struct access_entry e = {
             .real = ex->arrived_real,
@@ -73,7 +76,7 @@ static void write_access_log(const struct exchange *ex, usec_t duration, size_t 
             .duration = duration,
             .upstream = {ex->last.connect, ex->last.first_byte, ex->last.total, ex->last.address},
             .bytes_in = bytes_in,
-            .bytes_out = ex->bytes_out,
+            .bytes_out = bytes_out,
             .outcome = ex->outcome,
         };
         access_log_write(ex->worker->shared->access, &e);
@@ -83,7 +86,13 @@ void exchange_report_end(struct exchange *ex)
 {
         usec_t duration = clock_now() - ex->arrived;
         size_t bytes_in = evbuffer_get_length(evhttp_request_get_input_buffer(ex->req));
-        count_end(ex, duration, bytes_in);
+        size_t bytes_out = ex->bytes_out;
+        if (ex->relay) {
+                struct relay_counts relayed = relay_count(ex->relay);
+                bytes_in += relayed.forth;
+                bytes_out += relayed.back;
+        }
+        count_end(ex, duration, bytes_in, bytes_out);
         if (ex->worker->shared->access)
-                write_access_log(ex, duration, bytes_in);
+                write_access_log(ex, duration, bytes_in, bytes_out);
 }

@@ -21,6 +21,7 @@ enum exchange_state {
         EXCHANGE_PEEKING,  /* a head is there; what it means depends on the body */
         EXCHANGE_SLEEPING, /* until a retry may go */
         EXCHANGE_REPLYING, /* the final answer is on its way to the client */
+        EXCHANGE_RELAYING, /* the answer was a connection: bytes go both ways (tunnel.c) */
         EXCHANGE_CLOSED,
 };
 
@@ -38,9 +39,10 @@ struct exchange {
         struct ticket ticket;
         bool ticket_out; /* the governor has it: waiting or in flight */
         struct attempt *attempt;
-        struct answer told; /* the last one */
-        struct peek *peek;  /* NULL unless PEEKING */
-        bool paused;        /* the attempt waits for the client to read */
+        struct answer told;  /* the last one */
+        struct peek *peek;   /* NULL unless PEEKING */
+        bool paused;         /* the attempt waits for the client to read */
+        struct relay *relay; /* NULL unless RELAYING */
 
         usec_t arrived, arrived_real;
         usec_t deadline; /* no head of an answer later than this is of use */
@@ -73,6 +75,15 @@ bool exchange_ask_again(struct exchange *ex, usec_t wait, bool budgeted);
 
 /* Makes one attempt (exchange_attempt.c). What follows from its answer is found there too. */
 void exchange_send(struct exchange *ex);
+
+/* The limiter learns from ex->told, and may know better what it means: ex->told.class after it. */
+void exchange_learn(struct exchange *ex);
+
+/* The attempt is over: gives its slot back. */
+void exchange_attempt_done(struct exchange *ex);
+
+/* Closes the exchange and, in the midst of whatever it carries, the client's connection. */
+void exchange_cut(struct exchange *ex, enum outcome outcome);
 
 /* What is counted and written down of an exchange (exchange_report.c). */
 void exchange_report_head(struct exchange *ex, int status, unsigned unreadable);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/xalloc.h"
+#include "proxy/target.h"
 
 /* ---- arriving ---- */
 
@@ -41,7 +42,7 @@ void head_clear(struct head *h)
 /* What the fields say of the body. */
 struct framing {
         struct span method;
-        bool http_1_0;
+        bool http_1_0, connect;
         unsigned fields, hosts, lengths, codings;
         bool length_positive;
 };
@@ -95,6 +96,21 @@ static bool is_known_method(struct span method)
         return false;
 }
 
+/* RFC 9110, 9.3.6: a host and a port, neither of which may be left out. evhttp would answer a bad
+ * one with a page of its own. */
+static bool check_connect_target(struct span target, struct message_fault *ret)
+{
+        struct target t = {0};
+        const char *text = target_read_authority(&t, target);
+        unsigned port = t.port;
+        target_done(&t);
+        if (text)
+                return fault(ret, 400, text);
+        if (port == 0)
+                return fault(ret, 400, "CONNECT wants HOST:PORT.");
+        return true;
+}
+
 static bool check_request_line(struct span line, struct framing *f, struct message_fault *ret)
 {
         const char *end = line.ptr + line.len;
@@ -119,7 +135,8 @@ static bool check_request_line(struct span line, struct framing *f, struct messa
         f->http_1_0 = version.ptr[7] == '0';
         if (!is_known_method(f->method))
                 return fault(ret, 501, "This method is not supported.");
-        return true;
+        f->connect = span_equal(f->method, span_of("CONNECT"));
+        return !f->connect || check_connect_target(target, ret);
 }
 
 static bool check_length(struct span value, size_t max_body, struct framing *f,
@@ -182,6 +199,8 @@ static bool check_framing(const struct framing *f, struct message_fault *ret)
         if ((f->codings || f->length_positive) &&
             (span_equal(f->method, span_of("HEAD")) || span_equal(f->method, span_of("TRACE"))))
                 return fault(ret, 400, "HEAD and TRACE requests have no body.");
+        if ((f->codings || f->length_positive) && f->connect)
+                return fault(ret, 400, "CONNECT requests have no body.");
         return true;
 }
 
@@ -199,6 +218,7 @@ bool head_check(struct span head, size_t max_body, struct head_facts *ret_facts,
         }
         if (!check_framing(&f, ret_fault))
                 return false;
-        *ret_facts = (struct head_facts){.fields = f.fields, .chunked = f.codings > 0};
+        *ret_facts =
+            (struct head_facts){.fields = f.fields, .chunked = f.codings > 0, .connect = f.connect};
         return true;
 }

@@ -31,11 +31,13 @@ void head_clear(struct head *h); /* frees the text */
 struct head_facts {
         unsigned fields;
         bool chunked; /* the body comes in chunks */
+        bool connect; /* CONNECT: nothing may follow before it has been answered */
 };
 
 /*
- * Checks a whole head, raw as it was sent, by RFC 9112. evhttp is lenient where it matters: what it
- * takes for a body, or for none, decides where the next request begins.
+ * Checks a whole head, raw as it was sent, by RFC 9112, and of CONNECT the target too. evhttp is
+ * lenient where it matters: what it takes for a body, or for none, decides where the next request
+ * begins.
  *
  * max_body  bytes that Content-Length may announce
  *

@@ -37,6 +37,11 @@ bool intake_feed(struct intake *in, const char *data, size_t len, size_t max_hea
                 data += used;
                 len -= used;
         }
+        if (in->phase == INTAKE_BODY && in->facts.connect && len > 0) {
+                *ret_fault = (struct message_fault){
+                    400, "http_request_error", "Bytes came before CONNECT was answered.", true};
+                return false;
+        }
         if (in->phase != INTAKE_BODY || !in->facts.chunked)
                 return true;
         return chunked_feed(&in->chunked, data, len, max_body, max_header, ret_fault);

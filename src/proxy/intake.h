@@ -24,7 +24,8 @@ struct intake {
 void intake_reset(struct intake *in);
 
 /*
- * Looks at the next bytes of a request; those behind its end are not looked at.
+ * Looks at the next bytes of a request; those behind its end are not looked at, but for CONNECT,
+ * where there may be none.
  *
  * max_header, max_body  bytes
  *

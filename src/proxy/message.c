@@ -96,6 +96,19 @@ static bool parse_target(struct message *m, struct evhttp_request *req, struct m
         return true;
 }
 
+/* What CONNECT has in place of a URL. */
+static bool parse_authority(struct message *m, struct evhttp_request *req,
+                            struct message_fault *ret)
+{
+        struct target t = {0};
+        const char *text = target_read_authority(&t, span_of(evhttp_request_get_uri(req)));
+        m->host = t.host;
+        m->port = t.port;
+        m->authority = t.authority;
+        m->target = xstrdup("/"); /* for scopes by path */
+        return text ? bad_request(ret, text) : true;
+}
+
 static struct span method_name(const struct evhttp_request *req)
 {
         static const struct {
@@ -184,14 +197,10 @@ bool message_read(struct message *ret, struct evhttp_request *req, unsigned fiel
         ret->wants_close = connection_names(req->input_headers, span_of("close"));
         ret->chunked = evhttp_find_header(req->input_headers, "Transfer-Encoding") != NULL;
         ret->method = method_name(req);
-        if (req->type == EVHTTP_REQ_CONNECT) {
-                fault(ret_fault, 501, "http_request_error",
-                      "CONNECT (https through the proxy) is not available in this version.");
-                ret_fault->close = true; /* what follows is not HTTP */
-                return false;
-        }
-        return parse_target(ret, req, ret_fault) &&
-               copy_fields(ret, req, field_count, via, ret_fault);
+        ret->connect = req->type == EVHTTP_REQ_CONNECT;
+        bool good =
+            ret->connect ? parse_authority(ret, req, ret_fault) : parse_target(ret, req, ret_fault);
+        return good && copy_fields(ret, req, field_count, via, ret_fault);
 }
 
 void message_done(struct message *m)

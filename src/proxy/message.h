@@ -15,7 +15,8 @@
 /* A request that may be forwarded. The spans point into `text` or into the evhttp request. */
 struct message {
         struct span method;
-        struct span scheme;    /* "http" */
+        bool connect;          /* CONNECT: a tunnel to host and port is wanted */
+        struct span scheme;    /* "http"; empty for CONNECT */
         char *host;            /* lower-case, without port and brackets; owned */
         unsigned port;         /* 80 where the target names none */
         struct span authority; /* as the client spelled it: for Host */

@@ -24,10 +24,11 @@ struct side {
         void (*finish)(struct bufferevent *bev);
         struct evbuffer_cb_entry *counter;
         uint64_t written;
-        bool paused;   /* not read, since too much waits for the other side */
-        bool ended;    /* no more bytes will come from here */
-        bool finished; /* it knows that no more will come from the other side */
-        bool broken;   /* by an error: nothing more can be written to it */
+        size_t not_ours; /* of those: what was in its output before */
+        bool paused;     /* not read, since too much waits for the other side */
+        bool ended;      /* no more bytes will come from here */
+        bool finished;   /* it knows that no more will come from the other side */
+        bool broken;     /* by an error: nothing more can be written to it */
 };
 
 struct relay {
@@ -191,6 +192,7 @@ static void side_init(struct relay *r, struct side *s, const struct relay_side *
         s->relay = r;
         s->bev = given->bev;
         s->finish = given->finish ? given->finish : finish_by_kind;
+        s->not_ours = waiting(s);
         s->counter = evbuffer_add_cb(bufferevent_get_output(s->bev), on_output, s);
         if (fd >= 0) /* fails for a local socket, which has no need of it */
                 setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -245,9 +247,14 @@ void relay_free(struct relay *r)
         free(r);
 }
 
+static uint64_t delivered(const struct side *s)
+{
+        return s->written > s->not_ours ? s->written - s->not_ours : 0;
+}
+
 struct relay_counts relay_count(const struct relay *r)
 {
-        return (struct relay_counts){r->back.written, r->front.written};
+        return (struct relay_counts){delivered(&r->back), delivered(&r->front)};
 }
 
 const char *relay_end_text(enum relay_end end)

@@ -16,9 +16,9 @@ enum relay_end {
         RELAY_IDLE, /* no byte moved for too long */
 };
 
-/* Any kind of bufferevent: socket, TLS, one half of a pair. Connected, or the relay waits until it
- * is. A relay owns a reference to it (bufferevent_free); who wants to keep the bufferevent takes
- * one more before (bufferevent_incref). */
+/* Any kind of bufferevent (a pair's want BEV_OPT_DEFER_CALLBACKS): socket, TLS, one half of a pair.
+ * Connected, or the relay waits until it is. A relay owns a reference to it (bufferevent_free); who
+ * wants to keep the bufferevent takes one more before (bufferevent_incref). */
 struct relay_side {
         struct bufferevent *bev;
         /* Says that no more bytes will follow, when all that were there have been written; from the
@@ -27,8 +27,10 @@ struct relay_side {
         void (*finish)(struct bufferevent *bev);
 };
 
+/* Bytes delivered to the back side, and to the front side; not those that were in the outputs
+ * before the relay began. */
 struct relay_counts {
-        uint64_t forth, back; /* bytes delivered to the back side, and to the front side */
+        uint64_t forth, back;
 };
 
 /*

@@ -2,9 +2,11 @@
 
 #include <event2/buffer.h>
 #include <event2/http_struct.h>
+#include <event2/keyvalq_struct.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "base/xalloc.h"
 #include "proxy/message.h"
@@ -135,6 +137,17 @@ void reply_refuse(struct evhttp_request *req, const struct reply_refusal *r,
                 req->type = EVHTTP_REQ_GET;
         evhttp_send_reply(req, r->status, reason_phrase(r->status), body);
         evbuffer_free(body);
+}
+
+void reply_open(struct evhttp_request *req, int status, const char *reason,
+                const struct reply_note *note, struct evbuffer *to)
+{
+        const struct evkeyval *kv;
+        annotate(req, note);
+        evbuffer_add_printf(to, "HTTP/1.%d %d %s\r\n", req->minor, status, reason);
+        TAILQ_FOREACH(kv, evhttp_request_get_output_headers(req), next)
+        evbuffer_add_printf(to, "%s: %s\r\n", kv->key, kv->value);
+        evbuffer_add(to, "\r\n", 2);
 }
 
 char *reply_text(const struct message_fault *f)

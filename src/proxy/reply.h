@@ -34,6 +34,11 @@ struct reply_refusal {
 void reply_refuse(struct evhttp_request *req, const struct reply_refusal *refusal,
                   const struct reply_note *note);
 
+/* Writes to `to` the head of an answer after which the connection is HTTP no longer: evhttp has no
+ * part in it. */
+void reply_open(struct evhttp_request *req, int status, const char *reason,
+                const struct reply_note *note, struct evbuffer *to);
+
 /* The whole of a refusal as text, for a connection on which evhttp cannot reply; it closes the
  * connection. The caller frees it. */
 char *reply_text(const struct message_fault *fault);

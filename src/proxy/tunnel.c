@@ -1,0 +1,82 @@
+#include "proxy/tunnel.h"
+
+#include <event2/bufferevent.h>
+
+#include "core/answer.h"
+#include "proxy/client.h"
+#include "proxy/exchange_state.h"
+#include "proxy/relay.h"
+#include "proxy/worker.h"
+
+bool tunnel_may_open(struct exchange *ex)
+{
+        for (const unsigned *port = ex->config->destinations.connect_ports; *port; port++)
+                if (*port == ex->message.port)
+                        return true;
+        exchange_refuse(ex, OUTCOME_DENIED,
+                        &(struct reply_refusal){
+                            .status = 403,
+                            .error = "http_request_denied",
+                            .detail = "",
+                            .text = "CONNECT may not go to this port (destinations.connect_ports).",
+                        });
+        return false;
+}
+
+static void refuse_early_bytes(struct exchange *ex)
+{
+        exchange_refuse(ex, OUTCOME_REFUSED,
+                        &(struct reply_refusal){
+                            .status = 400,
+                            .error = "http_request_error",
+                            .detail = "",
+                            .text = "Bytes came before CONNECT was answered.",
+                            .close = true,
+                        });
+}
+
+static enum outcome outcome_of(enum relay_end end)
+{
+        switch (end) {
+        case RELAY_FRONT_BROKE:
+                return OUTCOME_CLIENT_GONE;
+        case RELAY_BACK_BROKE:
+                return OUTCOME_CUT_SHORT;
+        case RELAY_IDLE:
+                return OUTCOME_IDLE;
+        case RELAY_ENDED:
+        default:
+                return OUTCOME_SERVED;
+        }
+}
+
+static void on_relay_end(void *arg, enum relay_end end)
+{
+        exchange_cut(arg, outcome_of(end));
+}
+
+/* That the host can be reached is all that there is to be learned; what the client then gets to
+ * hear from it stays between the two. The slot was for the opening. */
+static void report_success(struct exchange *ex)
+{
+        ex->told = (struct answer){.class = ANSWER_SUCCESS};
+        exchange_learn(ex);
+        exchange_attempt_done(ex);
+}
+
+void tunnel_open(struct exchange *ex, struct bufferevent *host)
+{
+        struct reply_note note;
+        report_success(ex);
+        if (client_has_sent_more(ex->client)) {
+                bufferevent_free(host);
+                refuse_early_bytes(ex);
+                return;
+        }
+        exchange_move(ex, EXCHANGE_RELAYING);
+        ex->status = 200;
+        struct relay_side front = {client_take_over(ex->client), NULL}, back = {host, NULL};
+        reply_open(ex->req, 200, "Connection established", exchange_note(ex, &note),
+                   bufferevent_get_output(front.bev));
+        ex->relay = relay_new(&front, &back, ex->policy->timeouts.tunnel, on_relay_end, ex);
+}
