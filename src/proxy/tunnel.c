@@ -10,8 +10,9 @@
 
 bool tunnel_may_open(struct exchange *ex)
 {
-        for (const unsigned *port = ex->config->destinations.connect_ports; *port; port++)
-                if (*port == ex->message.port)
+        const struct config *config = ex->config;
+        for (size_t i = 0; i < config->destinations.connect_port_count; i++)
+                if (config->destinations.connect_ports[i] == ex->message.port)
                         return true;
         exchange_refuse(ex, OUTCOME_DENIED,
                         &(struct reply_refusal){

@@ -105,6 +105,7 @@ static void has_defaults(void **state)
         assert_int_equal(p->timeouts.first_byte, 30 * USEC_PER_SEC);
         assert_int_equal(p->timeouts.read, 30 * USEC_PER_SEC);
         assert_int_equal(p->timeouts.total, 300 * USEC_PER_SEC);
+        assert_int_equal(p->timeouts.tunnel, 600 * USEC_PER_SEC);
         assert_int_equal(p->https, HTTPS_TUNNEL);
         assert_true(p->tls.verify && p->http2);
         assert_string_equal(p->tls.ca_file, "");
@@ -156,7 +157,7 @@ static const char all[] =
     "  queue: {max: 0, timeout: 0s}\n"
     "  retry: {attempts: 1, on: [599, reset], methods: all, base: 0s, max: 24h, max_wait: 1s,\n"
     "    budget: 33.3%}\n"
-    "  timeouts: {connect: 1ms, first_byte: 2ms, read: 3ms, total: 4ms}\n"
+    "  timeouts: {connect: 1ms, first_byte: 2ms, read: 3ms, total: 4ms, tunnel: 5ms}\n"
     "  https: intercept\n"
     "  tls: {verify: false, ca_file: /ca's.pem, min_version: 1.3}\n"
     "  http2: false\n"

@@ -87,7 +87,7 @@ GOOD = {
         " min_delay: 250ms, max_hold: 15m, aimd: {increase: 1, per: success, decrease: 0.5}}\n"
         "  breaker: {trip: 6, cooldown: 30s, when_open: wait}\n  queue: {max: 1000, timeout: 2m}\n"
         "  retry: {attempts: 4, on: [429, 500, connect, timeout, reset], methods: safe, base: 500ms, max: 30s,"
-        " max_wait: 2m, budget: 20%}\n  timeouts: {connect: 10s, first_byte: 30s, read: 30s, total: 5m}\n"
+        " max_wait: 2m, budget: 20%}\n  timeouts: {connect: 10s, first_byte: 30s, read: 30s, total: 5m, tunnel: 10m}\n"
         'rules:\n  - name: one\n    hosts: ["a.example", "*.b.example"]\n    scope: [rule]\n    limit: {ceiling: 8, max_rate: 5000/h}\n'
         '  - name: rest\n    hosts: ["*"]\n'
     ),
