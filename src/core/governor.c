@@ -16,6 +16,7 @@ struct governor {
         struct list idle;    /* lanes without a ticket, idle for longest first */
         struct list ready;   /* tickets decided and not yet taken */
         struct lane *export; /* the next one to copy out; NULL: none */
+        struct lane *look;   /* and to look at */
         struct series_pool series;
         struct governor_stats stats;
         bool closing;
@@ -27,8 +28,11 @@ static void report(struct governor *g, struct lane *l, enum limiter_event event,
 {
         if (event == LIMITER_UNCHANGED)
                 return;
-        struct governor_change change = {
-            .now = now, .key = l->key, .event = event, .queued = l->queued};
+        struct governor_change change = {.now = now,
+                                         .key = l->key,
+                                         .event = event,
+                                         .queued = l->queued,
+                                         .sleeping = l->sleeping};
         const struct limiter_view *view = &change.view;
         limiter_look(&l->limiter, now, &change.view);
         series_add(&l->series, &g->series,
@@ -184,6 +188,8 @@ static void forget(struct governor *g, struct lane *l)
 {
         if (g->export == l)
                 g->export = l->hh.next;
+        if (g->look == l)
+                g->look = l->hh.next;
         series_done(&l->series, &g->series);
         list_remove(&l->idle);
         heap_remove(&g->due, &l->due);
@@ -484,14 +490,37 @@ void governor_stats(const struct governor *g, struct governor_stats *ret_stats)
         ret_stats->lanes = HASH_COUNT(g->lanes);
 }
 
-void governor_look(const struct governor *g, usec_t now,
+bool governor_look(struct governor *g, bool begin, size_t lanes, usec_t now,
                    void (*each)(void *arg, const struct governor_change *view), void *arg)
 {
-        for (const struct lane *l = g->lanes; l; l = l->hh.next) {
-                struct governor_change change = {.now = now, .key = l->key, .queued = l->queued};
+        if (begin)
+                g->look = g->lanes;
+        for (; g->look && lanes > 0; lanes--, g->look = g->look->hh.next) {
+                const struct lane *l = g->look;
+                struct governor_change change = {
+                    .now = now, .key = l->key, .queued = l->queued, .sleeping = l->sleeping};
                 lane_look(l, now, &change.view);
                 each(arg, &change);
         }
+        return g->look != NULL;
+}
+
+bool governor_reset(struct governor *g, struct span key, usec_t now)
+{
+        struct lane *l = find(g, not_null(key));
+        if (!l)
+                return false;
+        g->stats.resets++;
+        if (l->memory) { /* it is nothing but that */
+                forget(g, l);
+                return true;
+        }
+        limiter_reset(&l->limiter, now);
+        retry_budget_init(&l->budget);
+        report(g, l, LIMITER_RESET, now);
+        pump(g, l, now);
+        settle(g, l);
+        return true;
 }
 
 bool governor_series(const struct governor *g, struct span key, usec_t since,

@@ -82,13 +82,13 @@ struct ticket_wish {
         bool budgeted; /* a retry on the account of its lane's retry budget (governor_requeue) */
 };
 
-/* One change of one limiter, for the series. */
+/* One change of one limiter, for the series; or how a scope stands. */
 struct governor_change {
         usec_t now;
         const char *key; /* borrowed: valid during the callback */
         enum limiter_event event;
         struct limiter_view view;
-        size_t queued;
+        size_t queued, sleeping;
 };
 
 struct governor_config {
@@ -101,7 +101,8 @@ struct governor_config {
 
 struct governor_stats {
         size_t lanes, sleeping, queued, in_flight, ready;
-        uint64_t sent; /* attempts, since the start */
+        uint64_t sent;   /* attempts, since the start */
+        uint64_t resets; /* the same of governor_reset */
 };
 
 struct governor *governor_new(const struct governor_config *config);
@@ -190,8 +191,13 @@ bool governor_export(struct governor *g, bool begin, size_t lanes, usec_t now,
 void governor_import(struct governor *g, struct span key, const struct limiter_memory *m,
                      usec_t now);
 
-/* Calls `each` for every lane. */
-void governor_look(const struct governor *g, usec_t now,
+/* How the scopes stand, in portions: as governor_export does, with a place of its own to go on
+ * from. `event` is LIMITER_UNCHANGED. */
+bool governor_look(struct governor *g, bool begin, size_t lanes, usec_t now,
                    void (*each)(void *arg, const struct governor_change *view), void *arg);
+
+/* Forgets what was learned of a scope, and opens it; its queue and what is in flight stay. False:
+ * there is no such scope. */
+bool governor_reset(struct governor *g, struct span key, usec_t now);
 
 #endif

@@ -117,6 +117,17 @@ void limiter_configure(struct limiter *l, const struct limiter_policy *policy)
         told(l, LIMITER_UNCHANGED);
 }
 
+void limiter_reset(struct limiter *l, usec_t now)
+{
+        const struct limiter old = *l;
+        limiter_init(l, &old.policy);
+        l->in_flight = old.in_flight;
+        l->sends = old.sends;
+        l->used = old.used;
+        l->spaced = old.spaced;
+        l->cut = l->cycle_start = l->marks[0].at = l->marks[1].at = now;
+}
+
 /* ---- may it go ---- */
 
 /* A new cycle begins. `ended` is when the hold was over: the probe's departure, or its own end. */
@@ -527,6 +538,7 @@ void limiter_look(const struct limiter *l, usec_t now, struct limiter_view *ret_
             .closed_until = h->closed ? h->until : 0,
             .circuit_open = h->circuit_open && now < h->until,
             .settled = cut || l->policy.algorithm == LIMITER_FIXED,
+            .used = l->used,
         };
 }
 
@@ -549,6 +561,8 @@ const char *limiter_event_name(enum limiter_event event)
                 return "resumed";
         case LIMITER_RESTORED:
                 return "restored";
+        case LIMITER_RESET:
+                return "reset";
         }
         return "unknown";
 }

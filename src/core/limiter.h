@@ -64,6 +64,7 @@ enum limiter_event {
         LIMITER_REOPENED,
         LIMITER_RESUMED,  /* the first request after an hour of idleness: slower, at first */
         LIMITER_RESTORED, /* it began with what a former limiter had learned */
+        LIMITER_RESET,    /* somebody told it to begin anew */
 };
 
 /* A snapshot for people: series, API, predictions. */
@@ -76,6 +77,7 @@ struct limiter_view {
         usec_t closed_until; /* 0 when open */
         bool circuit_open;   /* and not half-open yet: nobody may go before closed_until */
         bool settled;        /* past its first refusal: `rate` is a measured limit */
+        usec_t used;         /* the last request was sent; 0: none was as yet */
 };
 
 struct limiter; /* defined in core/limiter_state.h, embedded by the lane */
@@ -85,6 +87,10 @@ void limiter_init(struct limiter *l, const struct limiter_policy *policy);
 /* Takes over changed bounds; what was learned stays, clamped to them. A change of the algorithm
  * starts it anew; requests in flight and a hold stay. */
 void limiter_configure(struct limiter *l, const struct limiter_policy *policy);
+
+/* Begins anew: nothing is known, and it is open. What is in flight keeps its slots; refusals of it
+ * are old news. The operator's spacing goes on. */
+void limiter_reset(struct limiter *l, usec_t now);
 
 /*
  * May the next request go now?

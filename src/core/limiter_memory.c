@@ -121,5 +121,6 @@ void limiter_memory_look(const struct limiter_memory *m, usec_t now, struct limi
             .closed_until = m->closed ? usec_add(now, left) : 0,
             .circuit_open = m->circuit_open && left > 0,
             .settled = adaptive && !m->pace.slow_start,
+            .used = usec_sub(now, m->idle),
         };
 }

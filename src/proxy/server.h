@@ -61,7 +61,7 @@ void server_count(struct server *s, struct server_counts *ret_counts);
 /* What was counted since the start; until server_stop. */
 const struct metrics *server_metrics(const struct server *s);
 
-/* Calls `each` for every scope, under the governor's lock. */
+/* Calls `each` for every scope. By one thread at a time. */
 void server_look(struct server *s, void (*each)(void *arg, const struct governor_change *view),
                  void *arg);
 

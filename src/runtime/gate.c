@@ -38,6 +38,11 @@ struct portion {
         size_t count;
 };
 
+struct view_portion {
+        struct governor_change views[PORTION];
+        size_t count;
+};
+
 static void on_change(void *arg, const struct governor_change *c)
 {
         struct gate *g = arg;
@@ -230,12 +235,64 @@ void gate_stats(struct gate *g, struct governor_stats *ret_stats)
         pthread_mutex_unlock(&g->mutex);
 }
 
+static void on_look(void *arg, const struct governor_change *view)
+{
+        struct view_portion *p = arg;
+        p->views[p->count] = *view;
+        p->views[p->count++].key = xstrdup(view->key);
+}
+
 void gate_look(struct gate *g, void (*each)(void *arg, const struct governor_change *view),
                void *arg)
 {
+        bool more = true;
+        for (bool begin = true; more; begin = false) {
+                struct view_portion p = {.count = 0};
+                usec_t now = enter(g);
+                more = governor_look(g->governor, begin, PORTION, now, on_look, &p);
+                pthread_mutex_unlock(&g->mutex);
+                for (size_t i = 0; i < p.count; i++) {
+                        each(arg, &p.views[i]);
+                        free((char *)p.views[i].key);
+                }
+        }
+}
+
+struct records {
+        struct series_record *list;
+        size_t count, room;
+};
+
+static void on_record(void *arg, const struct series_record *record)
+{
+        struct records *r = arg;
+        if (r->count == r->room) {
+                r->room = r->room ? 2 * r->room : 64;
+                r->list = xrealloc(r->list, r->room * sizeof *r->list);
+        }
+        r->list[r->count++] = *record;
+}
+
+bool gate_series(struct gate *g, struct span key, usec_t since, struct series_record **ret,
+                 size_t *ret_count)
+{
+        struct records r = {0};
+        pthread_mutex_lock(&g->mutex);
+        bool found = governor_series(g->governor, key, since, on_record, &r);
+        pthread_mutex_unlock(&g->mutex);
+        if (!found)
+                return false;
+        *ret = r.list;
+        *ret_count = r.count;
+        return true;
+}
+
+bool gate_reset(struct gate *g, struct span key)
+{
         usec_t now = enter(g);
-        governor_look(g->governor, now, each, arg);
+        bool found = governor_reset(g->governor, key, now);
         leave(g, now);
+        return found;
 }
 
 static void on_export(void *arg, const char *key, const struct limiter_memory *m)

@@ -40,7 +40,16 @@ void gate_export(struct gate *g,
                  void *arg);
 void gate_import(struct gate *g, struct span key, const struct limiter_memory *m);
 
+/* How each scope stands, as gate_export goes about it: `each` is called outside of the mutex. By
+ * one thread at a time. */
 void gate_look(struct gate *g, void (*each)(void *arg, const struct governor_change *view),
                void *arg);
+
+/* The changes of one scope later than `since`, the oldest first; the caller frees *ret. False:
+ * there is no such scope. */
+bool gate_series(struct gate *g, struct span key, usec_t since, struct series_record **ret,
+                 size_t *ret_count);
+
+bool gate_reset(struct gate *g, struct span key); /* governor_reset */
 
 #endif

@@ -18,9 +18,9 @@
 struct state {
         int fd; /* of the directory */
         char *path;
-        uint64_t sent; /* requests, when it was saved last */
-        bool settled;  /* and none of them was still under way */
-        bool failing;  /* the last save failed, which has been told */
+        uint64_t changes; /* requests and resets, when it was saved last */
+        bool settled;     /* and none of them was still under way */
+        bool failing;     /* the last save failed, which has been told */
 };
 
 /* ---- the directory ---- */
@@ -254,7 +254,8 @@ void state_save(struct state *s, struct gate *g)
         if (!s)
                 return;
         gate_stats(g, &stats);
-        if (stats.sent == s->sent && s->settled)
+        uint64_t changes = stats.sent + stats.resets;
+        if (changes == s->changes && s->settled)
                 return;
         int r = write_file(s, g);
         if (r < 0 && !s->failing)
@@ -265,5 +266,5 @@ void state_save(struct state *s, struct gate *g)
                 log_info("what was learned is saved to %s/" FILE_NAME " again", s->path);
         s->failing = r < 0;
         s->settled = r == 0 && stats.in_flight + stats.ready == 0;
-        s->sent = stats.sent;
+        s->changes = changes;
 }

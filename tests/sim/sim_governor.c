@@ -391,7 +391,7 @@ static void run(const struct plan *plan, uint64_t seed, size_t *replies, size_t 
                          (unsigned long)seed, w.ended, plan->requests);
         check_thoroughly(&w);
         assert_true(list_empty(&w.mailbox));
-        governor_look(w.g, w.now, none_is_left, NULL);
+        governor_look(w.g, true, SIZE_MAX, w.now, none_is_left, NULL);
         for (size_t i = 0; i <= TICKET_CLOSING; i++)
                 replies[i] += w.replies[i];
         for (size_t i = 0; i <= TICKET_IN_FLIGHT; i++)

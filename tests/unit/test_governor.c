@@ -428,7 +428,7 @@ static void note_lane(void *arg, const struct governor_change *view)
 static bool is_known(const char *key)
 {
         lanes_seen = 0;
-        governor_look(g, 0, note_lane, NULL);
+        governor_look(g, true, SIZE_MAX, 0, note_lane, NULL);
         for (size_t i = 0; i < lanes_seen; i++)
                 if (strcmp(seen[i], key) == 0)
                         return true;

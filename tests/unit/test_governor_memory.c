@@ -263,7 +263,7 @@ static void can_be_looked_at(void **state)
         (void)state;
         unsigned seen = 0;
         governor_import(g, span_of("a"), &known, SEC);
-        governor_look(g, SEC, on_look, &seen);
+        governor_look(g, true, SIZE_MAX, SEC, on_look, &seen);
         assert_int_equal(seen, 1);
 }
 

@@ -157,6 +157,23 @@ static void over_a_restart(void **state)
         assert_int_equal(clear(dir, "learned.json"), 1); /* and no temporary file */
 }
 
+static void a_reset_is_saved_as_well(void **state)
+{
+        (void)state;
+        struct state *s = open_state(dir);
+        one("a:80", ANSWER_THROTTLED, 60 * SEC);
+        state_save(s, g);
+        assert_true(gate_reset(g, span_of("a:80")));
+        state_save(s, g);
+        state_close(s);
+        again();
+        s = open_state(dir);
+        state_restore(s, g);
+        assert_null(look().key);
+        state_close(s);
+        assert_int_equal(clear(dir, "learned.json"), 1);
+}
+
 static void saves_only_what_is_new(void **state)
 {
         (void)state;
@@ -322,6 +339,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test_setup_teardown(over_a_restart, setup, teardown),
+            cmocka_unit_test_setup_teardown(a_reset_is_saved_as_well, setup, teardown),
             cmocka_unit_test_setup_teardown(saves_only_what_is_new, setup, teardown),
             cmocka_unit_test_setup_teardown(damaged_files, setup, teardown),
             cmocka_unit_test_setup_teardown(odd_files, setup, teardown),
