@@ -42,8 +42,6 @@ int check_main(int argc, char **argv)
                 config_faults_done(&faults);
                 return 1;
         }
-        for (const char **key = config->inert; *key; key++)
-                fprintf(stderr, "weir check: %s has no effect in this version\n", *key);
         printf("%s: ok\n", path ? path : "built-in defaults");
         config_unref(config);
         return 0;

@@ -52,12 +52,6 @@ static struct config *load(const struct run *run)
         return config;
 }
 
-static void warn_of_inert_keys(const struct config *config)
-{
-        for (const char **key = config->inert; *key; key++)
-                log_info("%s has no effect in this version", *key);
-}
-
 static void warn_of_restart(void *arg, const char *key)
 {
         (void)arg;
@@ -124,7 +118,6 @@ static void reload(struct run *run)
                 return;
         }
         config_needs_restart(run->config, config, warn_of_restart, NULL);
-        warn_of_inert_keys(config);
         log_set(config->log.level, config->log.format);
         server_reload(run->server, config);
         config_unref(run->config);
@@ -279,7 +272,6 @@ int run_main(int argc, char **argv)
         run.signals = block_signals();
         int status = 1;
         if (start(&run) == 0) {
-                warn_of_inert_keys(run.config);
                 log_info("ready: %u workers, configuration %s", run.config->workers,
                          run.path ? run.path : "built in");
                 plan_save(&run);

@@ -17,7 +17,6 @@
 struct config_private {
         atomic_uint references;
         struct pool pool;
-        size_t inert_count;
 };
 
 struct loader {
@@ -42,7 +41,6 @@ void config_unref(struct config *c)
         cidr_set_done(&c->destinations.allow);
         pool_done(&c->private->pool);
         free(c->rules);
-        free(c->inert);
         free(c->private);
         free(c);
 }
@@ -55,18 +53,9 @@ const struct policy *config_policy(const struct config *c, struct span host)
         return &c->defaults;
 }
 
-static void note_inert(struct config *c, const char *path)
-{
-        size_t count = c->private->inert_count++;
-        c->inert = xrealloc(c->inert, (count + 2) * sizeof *c->inert);
-        c->inert[count] = pool_dup(&c->private->pool, span_of(path));
-        c->inert[count + 1] = NULL;
-}
-
 static void read_setting(struct loader *l, const struct setting *s, const char *path,
                          const struct node *n, struct policy *policy)
 {
-        size_t before = l->faults->count;
         struct reading r = {s, path, l->config, policy, &l->config->private->pool, l->faults};
         if (s->state == SETTING_LATER) {
                 config_faults_add(l->faults, n->key_line, n->key_column, path,
@@ -76,9 +65,6 @@ static void read_setting(struct loader *l, const struct setting *s, const char *
         kind_read(&r, n);
         if (s->place != IN_CONFIG)
                 *setting_place(s, policy) = (struct policy_place){n->line, n->column};
-        bool off = n->kind == NODE_SCALAR && n->text[0] == '\0'; /* which it is anyway */
-        if (s->state == SETTING_INERT && l->faults->count == before && !off)
-                note_inert(l->config, path);
 }
 
 static void unknown_key(struct loader *l, const char *path, const char *row, const struct node *n)
@@ -300,7 +286,6 @@ static struct config *config_new(void)
         struct config *c = xcalloc(1, sizeof *c);
         c->private = xcalloc(1, sizeof *c->private);
         atomic_init(&c->private->references, 1);
-        c->inert = xcalloc(1, sizeof *c->inert);
         c->defaults.name = "default";
         c->defaults.places =
             pool_alloc(&c->private->pool, setting_count, sizeof *c->defaults.places);

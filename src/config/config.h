@@ -35,6 +35,11 @@ struct config {
                 char *certificate, *key; /* "": those in the state directory; both or neither */
         } ca;
         struct {
+                char *listen; /* "": off */
+                char *token;  /* "": none is asked for */
+                unsigned max_scopes;
+        } admin;
+        struct {
                 enum log_level level;
                 enum log_format format;
                 char *file, *access, *series; /* "" off, "-" stderr or stdout */
@@ -47,8 +52,6 @@ struct config {
         struct policy defaults;
         struct policy *rules;
         size_t rule_count;
-        const char **inert; /* keys that the file sets and that have no effect as yet;
-                               NULL-terminated */
         struct config_private *private;
 };
 

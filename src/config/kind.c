@@ -110,7 +110,7 @@ static void read_number(const struct reading *r, const struct node *n)
                 kind_fault_expected(r, n, kind_expected(s->kind));
         else if (error < 0 || !in_range(s, &value))
                 kind_fault_expected(r, n, s->range);
-        else if (s->state == SETTING_IN_FORCE)
+        else
                 memcpy(setting_field(s, r->config, r->policy), &value, s->size);
 }
 
@@ -253,8 +253,6 @@ static void read_text(const struct reading *r, const struct node *n)
                 kind_fault_expected(r, n, kind_expected(s->kind));
                 return;
         }
-        if (s->state != SETTING_IN_FORCE)
-                return;
         char *copy = pool_dup(r->pool, text);
         memcpy(setting_field(s, r->config, r->policy), &copy, sizeof copy);
 }

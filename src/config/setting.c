@@ -34,8 +34,6 @@ const struct setting settings[] = {
 #define RULE(path, kind, field, range, help)                                                       \
         {RULES path, KIND_##kind, IN_RULE, SETTING_IN_FORCE, APPLIES_RELOAD, FIELD(policy, field), \
          NULL,       range,       help},
-#define INERT(path, kind, default_, range, help) \
-        {path, KIND_##kind, IN_CONFIG, SETTING_INERT, APPLIES_RELOAD, 0, 0, default_, range, help},
 #define LATER(path) \
         {path, KIND_NONE, IN_CONFIG, SETTING_LATER, APPLIES_RELOAD, 0, 0, NULL, NULL, NULL},
 #define POLICY_LATER(path)                                                         \

@@ -39,7 +39,6 @@ enum setting_place {
 
 enum setting_state {
         SETTING_IN_FORCE,
-        SETTING_INERT, /* checked, without effect as yet */
         SETTING_LATER, /* refused as not available */
 };
 

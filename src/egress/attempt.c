@@ -64,7 +64,7 @@ static usec_t time_of(const struct attempt *a, CURLINFO what)
 static void describe_peer(struct attempt *a, struct upstream_end *end)
 {
         struct attempt_peer *p = &a->peer;
-        char *ip = NULL;
+        char *ip = NULL, *local = NULL;
         long port = 0;
 
         curl_easy_getinfo(a->easy, CURLINFO_PRIMARY_IP, &ip);
@@ -79,6 +79,9 @@ static void describe_peer(struct attempt *a, struct upstream_end *end)
                          port);
         }
         memcpy(end->address, p->text, sizeof end->address);
+        curl_easy_getinfo(a->easy, CURLINFO_LOCAL_IP, &local);
+        if (local && strlen(local) < sizeof end->local)
+                strcpy(end->local, local);
 }
 
 static void describe(struct attempt *a, struct upstream_end *end)

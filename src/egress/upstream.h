@@ -76,6 +76,7 @@ struct upstream_end {
             total;        /* since the start; 0: did not happen */
         bool reused;      /* an open connection was used */
         char address[64]; /* "127.0.0.1:80" of the peer; "" when there was none */
+        char local[46];   /* "127.0.0.1": our own end of that */
         /* What was dialled, when OK: the caller's from now on. Nothing is enabled in it. */
         struct bufferevent *dialled;
 };

@@ -31,8 +31,4 @@ struct access_entry {
 
 void access_log_write(struct sink *sink, const struct access_entry *entry);
 
-/* The URL as it may be logged: values of query parameters with names such as key, token or password
- * are replaced, bytes that are not ASCII are percent-encoded. The caller frees it. */
-char *access_log_url(const char *url);
-
 #endif

@@ -38,7 +38,7 @@ static void client_free(struct client *c)
         }
         list_remove(&c->link);
         intake_reset(&c->intake);
-        atomic_fetch_sub(&w->shared->clients, 1);
+        metrics_add(w->metrics, METRIC_CONNECTIONS, 0, (uint64_t)-1);
         free(c);
         worker_check_drained(w);
 }
@@ -95,14 +95,18 @@ static void on_peer(evutil_socket_t fd, short what, void *arg)
         }
 }
 
-static void log_refusal(struct client *c, const struct message_fault *f)
+static void report_refusal(struct client *c, const struct message_fault *f)
 {
+        enum outcome outcome = f->status == 403 ? OUTCOME_DENIED : OUTCOME_REFUSED;
+        struct metrics_writer *w = c->worker->metrics;
+        metrics_add(w, METRIC_REQUESTS, metrics_ending_unsent(outcome), 1);
+        metrics_add(w, METRIC_RESPONSES, metrics_status(f->status), 1);
         struct access_entry e = {.real = clock_real(),
                                  .client = c->address,
                                  .url = "",
                                  .status = f->status,
                                  .upstream.address = "",
-                                 .outcome = f->status == 403 ? OUTCOME_DENIED : OUTCOME_REFUSED};
+                                 .outcome = outcome};
         access_log_write(c->worker->shared->access, &e);
         log_debug("refused %s: %d, %s", c->address, f->status, f->text);
 }
@@ -122,7 +126,7 @@ static void refuse(struct client *c, const struct message_fault *f)
         (void)ignored;
         free(reply);
         shutdown(fd, SHUT_WR);
-        log_refusal(c, f);
+        report_refusal(c, f);
         c->refused = true;
         intake_reset(&c->intake);
         evbuffer_drain(input, evbuffer_get_length(input));
@@ -247,7 +251,8 @@ static void admit(struct client *c)
                               "Your address may not use this proxy (clients.allow).", true});
         else if (w->draining)
                 refuse(c, &shutting_down);
-        else if (atomic_load(&w->shared->clients) > w->config->clients.max_connections)
+        else if (metrics_get(w->shared->metrics, METRIC_CONNECTIONS, 0) >
+                 w->config->clients.max_connections)
                 refuse(c, &(struct message_fault){
                               503, "connection_limit_reached",
                               "There are as many connections as clients.max_connections allows.",
@@ -293,7 +298,7 @@ struct bufferevent *client_accept(struct event_base *base, void *worker)
                 abort();
         bufferevent_incref(c->bev);
         list_append(&w->clients, &c->link);
-        atomic_fetch_add(&w->shared->clients, 1);
+        metrics_add(w->metrics, METRIC_CONNECTIONS, 0, 1);
         if (event_base_once(base, -1, EV_TIMEOUT, adopt, c, NULL) < 0)
                 abort();
         return c->bev;

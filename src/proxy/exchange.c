@@ -56,7 +56,7 @@ void exchange_close(struct exchange *ex, enum outcome outcome)
         relay_free(ex->relay);
         give_ticket_back(ex);
         list_remove(&ex->link);
-        atomic_fetch_sub_explicit(&w->shared->exchanges, 1, memory_order_relaxed);
+        metrics_add(w->metrics, METRIC_OPEN, 0, (uint64_t)-1);
         message_done(&ex->message);
         config_unref(ex->config);
         free(ex->scope);
@@ -242,7 +242,7 @@ static struct exchange *exchange_new(struct worker *w, struct client *c, struct 
         ex->arrived = clock_now();
         ex->arrived_real = clock_real();
         list_append(&w->exchanges, &ex->link);
-        atomic_fetch_add_explicit(&w->shared->exchanges, 1, memory_order_relaxed);
+        metrics_add(w->metrics, METRIC_OPEN, 0, 1);
         evhttp_request_set_on_complete_cb(req, on_replied, ex);
         client_begin(c, ex);
         return ex;

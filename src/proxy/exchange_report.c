@@ -3,7 +3,10 @@
 
 #include <event2/buffer.h>
 #include <event2/http_struct.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "base/xalloc.h"
 #include "proxy/access_log.h"
 #include "proxy/client.h"
 #include "proxy/relay.h"
@@ -17,6 +20,7 @@ static void count(struct exchange *ex, enum metric m, size_t cell)
 
 void exchange_report_head(struct exchange *ex, int status, unsigned unreadable)
 {
+        ex->refusals += status == 429;
         count(ex, METRIC_UPSTREAM_RESPONSES, metrics_status(status));
         metrics_add(ex->worker->metrics, METRIC_UNREADABLE, 0, unreadable);
 }
@@ -82,6 +86,39 @@ static void write_access_log(const struct exchange *ex, usec_t duration, size_t 
         access_log_write(ex->worker->shared->access, &e);
 }
 
+/* It takes the scope's name over, which nobody needs any more. */
+static void hand_report_over(struct exchange *ex, usec_t duration, size_t bytes_in,
+                             size_t bytes_out)
+{
+        struct worker *w = ex->worker;
+        struct report *r = xmalloc(sizeof *r);
+        *r = (struct report){
+            .ended = ex->arrived + duration,
+            .arrived_real = ex->arrived_real,
+            .queued = ex->queued,
+            .duration = duration,
+            .first_byte = ex->last.first_byte,
+            .scope = ex->scope,
+            .url = report_url(evhttp_request_get_uri(ex->req)),
+            .answered = ex->class != NULL,
+            .class = ex->told.class,
+            .outcome = ex->outcome,
+            .status = ex->status,
+            .attempts = ex->attempts,
+            .refusals = ex->refusals,
+            .bytes_in = bytes_in,
+            .bytes_out = bytes_out,
+        };
+        ex->scope = NULL;
+        snprintf(r->method, sizeof r->method, "%.*s", (int)ex->message.method.len,
+                 ex->message.method.len ? ex->message.method.ptr : "");
+        strcpy(r->client, ex->client->address);
+        memcpy(r->address, ex->last.address, sizeof r->address);
+        memcpy(r->exit_address, ex->last.local, sizeof r->exit_address);
+        if (!reports_put(w->shared->reports, w->index, r))
+                count(ex, METRIC_REPORTS_DROPPED, 0);
+}
+
 void exchange_report_end(struct exchange *ex)
 {
         usec_t duration = clock_now() - ex->arrived;
@@ -95,4 +132,6 @@ void exchange_report_end(struct exchange *ex)
         count_end(ex, duration, bytes_in, bytes_out);
         if (ex->worker->shared->access)
                 write_access_log(ex, duration, bytes_in, bytes_out);
+        if (reports_are_watched(ex->worker->shared->reports))
+                hand_report_over(ex, duration, bytes_in, bytes_out);
 }

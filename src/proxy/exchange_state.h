@@ -49,6 +49,7 @@ struct exchange {
         usec_t asked;    /* when it began to wait for its present turn */
         usec_t queued;
         unsigned attempts;
+        unsigned refusals;        /* answers of 429 */
         struct upstream_end last; /* times and address of the last attempt */
         const char *class;
         int status; /* sent to the client */

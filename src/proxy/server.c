@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/xalloc.h"
-#include "proxy/listener.h"
+#include "runtime/listener.h"
 #include "proxy/worker.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
@@ -139,6 +139,7 @@ static void server_free(struct server *s)
         if (s->shared.done >= 0)
                 close(s->shared.done);
         metrics_free(s->shared.metrics);
+        reports_free(s->shared.reports);
         free(s->shared.via);
         free(s->workers);
         free(s->listeners);
@@ -163,6 +164,7 @@ int server_start(struct config *config, struct state *state, struct server **ret
         s->workers = xcalloc(s->worker_count, sizeof *s->workers);
         s->shared.via = xasprintf("weir (%08x)", (unsigned)prng_next(&prng));
         s->shared.metrics = metrics_new(s->worker_count + 1);
+        s->shared.reports = reports_new(s->worker_count);
         s->shared.done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         int r = open_logs(s, config, ret_error);
         if (r == 0) {
@@ -251,8 +253,8 @@ void server_count(struct server *s, struct server_counts *ret)
 {
         const struct metrics *m = s->shared.metrics;
         *ret = (struct server_counts){
-            .clients = atomic_load(&s->shared.clients),
-            .exchanges = atomic_load(&s->shared.exchanges),
+            .clients = metrics_get(m, METRIC_CONNECTIONS, 0),
+            .exchanges = metrics_get(m, METRIC_OPEN, 0),
             .served = metrics_total(m, METRIC_REQUESTS),
             .by_address = metrics_total(m, METRIC_BY_ADDRESS),
             .unreadable = metrics_total(m, METRIC_UNREADABLE),
@@ -265,6 +267,21 @@ void server_count(struct server *s, struct server_counts *ret)
 const struct metrics *server_metrics(const struct server *s)
 {
         return s->shared.metrics;
+}
+
+struct metrics_writer *server_metrics_writer(struct server *s)
+{
+        return metrics_writer(s->shared.metrics, s->worker_count);
+}
+
+struct reports *server_reports(struct server *s)
+{
+        return s->shared.reports;
+}
+
+struct gate *server_gate(struct server *s)
+{
+        return s->shared.gate;
 }
 
 void server_look(struct server *s, void (*each)(void *arg, const struct governor_change *view),

@@ -11,6 +11,7 @@
 #include "core/answer_class.h"
 #include "core/governor.h"
 #include "runtime/metrics.h"
+#include "runtime/reports.h"
 #include "runtime/state.h"
 
 struct server;
@@ -60,6 +61,13 @@ void server_count(struct server *s, struct server_counts *ret_counts);
 
 /* What was counted since the start; until server_stop. */
 const struct metrics *server_metrics(const struct server *s);
+
+/* What the thread that started it may add to that. */
+struct metrics_writer *server_metrics_writer(struct server *s);
+
+/* For those who watch; the same. */
+struct reports *server_reports(struct server *s);
+struct gate *server_gate(struct server *s);
 
 /* Calls `each` for every scope. By one thread at a time. */
 void server_look(struct server *s, void (*each)(void *arg, const struct governor_change *view),

@@ -15,6 +15,7 @@
 #include "runtime/gate.h"
 #include "runtime/mailbox.h"
 #include "runtime/metrics.h"
+#include "runtime/reports.h"
 #include "runtime/sink.h"
 
 /* What all workers share; owned by the server. Only the counts change while they run. */
@@ -23,8 +24,8 @@ struct worker_shared {
         struct sink *access; /* NULL: no access log */
         char *via; /* our entry in Via: the name, and a comment that tells this instance */
         int done;  /* an eventfd: each worker adds one when its loop has ended */
+        struct reports *reports;
         struct metrics *metrics; /* a writer for each worker, and one for the main thread */
-        atomic_size_t clients, exchanges;
 };
 
 /* Everything here but the letters is touched by the worker's own thread alone. */

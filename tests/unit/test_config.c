@@ -110,10 +110,12 @@ static void has_defaults(void **state)
         assert_true(p->tls.verify && p->http2);
         assert_string_equal(p->tls.ca_file, "");
         assert_int_equal(p->tls.min_version, TLS_1_2);
+        assert_string_equal(c->admin.listen, "127.0.0.1:8081");
+        assert_string_equal(c->admin.token, "");
+        assert_int_equal(c->admin.max_scopes, 1000);
         assert_string_equal(c->ca.certificate, "");
         assert_string_equal(c->ca.key, "");
         assert_int_equal(c->rule_count, 0);
-        assert_null(c->inert[0]);
 
         static const char *const empty[] = {"", "# nothing\n", "defaults:\nclients: ~\nrules:\n",
                                             "defaults: {limit: {aimd: }}\nrules: []\n"};
@@ -419,13 +421,14 @@ static void guards_what_it_listens_on_after_a_reload(void **state)
         }
 }
 
-static void lists_what_has_no_effect(void **state)
+static void reads_the_service_settings(void **state)
 {
         (void)state;
-        struct config *c = load_good("admin: {listen: \"127.0.0.1:1\", token: \"\"}\n"
+        struct config *c = load_good("admin: {listen: \"[::1]:1\", token: abc, max_scopes: 7}\n"
                                      "state: {dir: /x, save_every: 5s}\n");
-        assert_string_equal(c->inert[0], "admin.listen");
-        assert_null(c->inert[1]);
+        assert_string_equal(c->admin.listen, "[::1]:1");
+        assert_string_equal(c->admin.token, "abc");
+        assert_int_equal(c->admin.max_scopes, 7);
         assert_string_equal(c->state.dir, "/x");
         assert_int_equal(c->state.save_every, 5 * USEC_PER_SEC);
         config_unref(c);
@@ -502,7 +505,6 @@ static void sample_is_the_defaults(void **state)
         char *text = sample_in_force();
         c = load_good(text);
         assert_same(defaults, c);
-        assert_null(c->inert[0]);
         config_unref(c);
 
         assert_int_equal(document_parse(span_of(text), &root, &faults), 0);
@@ -536,7 +538,7 @@ int main(void)
             cmocka_unit_test(generations_grow),
             cmocka_unit_test(guards_the_inside_from_outside),
             cmocka_unit_test(guards_what_it_listens_on_after_a_reload),
-            cmocka_unit_test(lists_what_has_no_effect),
+            cmocka_unit_test(reads_the_service_settings),
             cmocka_unit_test(says_what_takes_a_restart),
             cmocka_unit_test(table_is_sound),
             cmocka_unit_test(sample_is_the_defaults),

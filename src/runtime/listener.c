@@ -1,4 +1,4 @@
-#include "proxy/listener.h"
+#include "runtime/listener.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* proxy/listener.h - opens the sockets that the workers listen on. */
-#ifndef WEIR_PROXY_LISTENER_H
-#define WEIR_PROXY_LISTENER_H
+/* runtime/listener.h - opens the sockets that the proxy listens on. */
+#ifndef WEIR_RUNTIME_LISTENER_H
+#define WEIR_RUNTIME_LISTENER_H
 
 #include <stddef.h>
 #include <sys/socket.h>
