@@ -2,8 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/ca.h"
 #include "cli/check.h"
 #include "cli/demo.h"
+#include "cli/env.h"
+#include "cli/exec.h"
 #include "cli/explain.h"
 #include "cli/origin.h"
 #include "cli/run.h"
@@ -14,6 +17,11 @@ static const struct command {
         const char *arguments, *help;
 } commands[] = {
     {"run", run_main, "[-c FILE] [--listen ADDR] [--show-config]", "the proxy, in the foreground"},
+    {"exec", exec_main,
+     "[-c FILE] [--https tunnel|intercept] [--summary FILE|none] -- COMMAND [ARGUMENT ...]",
+     "runs one command behind a proxy of its own, HTTPS opened, and sums up"},
+    {"env", env_main, "[-c FILE]", "prints what a shell has to set to use a running proxy"},
+    {"ca", ca_main, "init|show|export [--dir DIR]", "makes and shows the CA that opens HTTPS"},
     {"check", check_main, "[-c FILE]", "validates a configuration file"},
     {"explain", explain_main, "[-c FILE] [--header 'K: V'] [--session S] URL",
      "shows what would apply to a URL, and where that is written"},

@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "cli/check.h"
+#include "cli/process.h"
 #include "proxy/server.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
@@ -58,18 +58,6 @@ static void warn_of_restart(void *arg, const char *key)
         log_warn("%s has changed: that takes effect with the next start", key);
 }
 
-/* Started without one of them, the next file or connection would be taken for it, and the log
- * written there. */
-static void fill_standard_descriptors(void)
-{
-        int fd;
-        do
-                fd = open("/dev/null", O_RDWR | O_NOCTTY);
-        while (fd >= 0 && fd <= STDERR_FILENO);
-        if (fd >= 0)
-                close(fd);
-}
-
 /* log.file: the log is standard error, wherever that leads. */
 static int open_log(const struct config *config)
 {
@@ -82,16 +70,6 @@ static int open_log(const struct config *config)
         if (fd > STDERR_FILENO)
                 close(fd);
         return r;
-}
-
-/* Each connection takes one descriptor at the front and one behind. */
-static void raise_descriptor_limit(void)
-{
-        struct rlimit limit;
-        if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-                limit.rlim_cur = limit.rlim_max;
-                setrlimit(RLIMIT_NOFILE, &limit);
-        }
 }
 
 /* The next save comes save_every from now, or earlier where that was to be. */
@@ -239,7 +217,7 @@ int run_main(int argc, char **argv)
         };
         struct run run = {.path = config_default_path(), .next_save = USEC_MAX};
         bool show = false;
-        fill_standard_descriptors();
+        process_fill_standard_descriptors();
         /* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread is there yet */
         for (int o; (o = getopt_long(argc, argv, "c:", options, NULL)) != -1;) {
                 switch (o) {
@@ -268,7 +246,7 @@ int run_main(int argc, char **argv)
         }
         run.started = config_ref(run.config);
         log_set(run.config->log.level, run.config->log.format);
-        raise_descriptor_limit();
+        process_raise_descriptor_limit();
         run.signals = block_signals();
         int status = 1;
         if (start(&run) == 0) {

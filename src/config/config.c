@@ -53,6 +53,14 @@ const struct policy *config_policy(const struct config *c, struct span host)
         return &c->defaults;
 }
 
+bool config_opens_https(const struct config *c)
+{
+        bool opens = c->defaults.https == HTTPS_INTERCEPT;
+        for (size_t i = 0; i < c->rule_count; i++)
+                opens = opens || c->rules[i].https == HTTPS_INTERCEPT;
+        return opens;
+}
+
 static void read_setting(struct loader *l, const struct setting *s, const char *path,
                          const struct node *n, struct policy *policy)
 {
@@ -195,7 +203,22 @@ static void read_rules(struct loader *l, const struct node *list)
         check_rule_names(c, list, l->faults);
 }
 
-static void read_root(struct loader *l, const struct node *root)
+/* What a command brings along. */
+static void read_given(struct loader *l, const char *text)
+{
+        struct node *n = NULL;
+        size_t before = l->faults->count;
+        if (!text)
+                return;
+        if (document_parse(span_of(text), &n, l->faults) < 0 || !n)
+                abort();
+        read_map(l, n, "", "", &l->config->defaults);
+        if (l->faults->count != before)
+                abort();
+        node_free(n);
+}
+
+static void read_root(struct loader *l, const struct node *root, const struct config_given *given)
 {
         struct config *c = l->config;
         if (root && root->kind != NODE_MAP) {
@@ -206,9 +229,11 @@ static void read_root(struct loader *l, const struct node *root)
                                           "expected keys such as \"listen:\", got %s", got);
                 return;
         }
+        read_given(l, given->below);
         size_t before = l->faults->count;
         if (root)
                 read_map(l, root, "", "", &c->defaults);
+        read_given(l, given->above);
         check_config(c, root, before, l->faults);
         check_policy(&c->defaults, node_entry(root, "defaults"), "defaults", before, l->faults);
         read_rules(l, node_entry(root, "rules"));
@@ -298,10 +323,11 @@ static struct config *config_new(void)
  *
  * r      what reading the tree gave
  * found  the faults of that; handed over to *faults on failure
- * The rest is as for config_reload; `started` may be NULL.
+ * The rest is as for config_reload and config_load_given; `started` and `listen` may be NULL.
  */
-static int build(int r, struct node *root, struct config_faults found, const char *listen,
-                 const struct config *started, struct config **ret, struct config_faults *faults)
+static int build(int r, struct node *root, struct config_faults found,
+                 const struct config_given *given, const char *listen, const struct config *started,
+                 struct config **ret, struct config_faults *faults)
 {
         struct loader l = {config_new(), &found};
         if (r < 0)
@@ -309,7 +335,7 @@ static int build(int r, struct node *root, struct config_faults found, const cha
         for (size_t i = 0; i < setting_count; i++)
                 if (settings[i].fallback && settings[i].state == SETTING_IN_FORCE)
                         read_fallback(&l, &settings[i]);
-        read_root(&l, root);
+        read_root(&l, root, given);
         if (listen)
                 override_listen(&l, listen);
         if (found.count) {
@@ -329,13 +355,24 @@ out:
         return r;
 }
 
+static const struct config_given nothing_given = {NULL, NULL};
+
 int config_reload(const char *path, const char *listen, const struct config *started,
                   struct config **ret, struct config_faults *faults)
 {
         struct config_faults found = {0};
         struct node *root = NULL;
         int r = path ? document_read(path, &root, &found) : 0;
-        return build(r, root, found, listen, started, ret, faults);
+        return build(r, root, found, &nothing_given, listen, started, ret, faults);
+}
+
+int config_load_given(const char *path, const struct config_given *given, struct config **ret,
+                      struct config_faults *faults)
+{
+        struct config_faults found = {0};
+        struct node *root = NULL;
+        int r = path ? document_read(path, &root, &found) : 0;
+        return build(r, root, found, given, NULL, NULL, ret, faults);
 }
 
 int config_parse(struct span text, struct config **ret, struct config_faults *faults)
@@ -343,7 +380,7 @@ int config_parse(struct span text, struct config **ret, struct config_faults *fa
         struct config_faults found = {0};
         struct node *root = NULL;
         int r = document_parse(text, &root, &found);
-        return build(r, root, found, NULL, NULL, ret, faults);
+        return build(r, root, found, &nothing_given, NULL, NULL, ret, faults);
 }
 
 int config_load(const char *path, struct config **ret, struct config_faults *faults)

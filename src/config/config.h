@@ -70,6 +70,17 @@ int config_load(const char *path, struct config **ret, struct config_faults *fau
 int config_load_listen(const char *path, const char *listen, struct config **ret,
                        struct config_faults *faults);
 
+/*
+ * The same for a command that brings settings along, each as the text of a file or NULL: `below`
+ * takes the place of the built-in defaults, `above` wins over the file. What is wrong in them is
+ * weir's own fault.
+ */
+struct config_given {
+        const char *below, *above;
+};
+int config_load_given(const char *path, const struct config_given *given, struct config **ret,
+                      struct config_faults *faults);
+
 /* The same for a process that runs since it loaded `started`, on whose addresses it listens still,
  * whatever `listen` says now: what the address guard denies for their sake stays denied. */
 int config_reload(const char *path, const char *listen, const struct config *started,
@@ -85,6 +96,9 @@ void config_unref(struct config *c); /* NULL is fine */
 /* The policy of the first rule whose hosts match, else the defaults. `host` is lower-case ASCII,
  * without port, without brackets. Borrowed from `c`. */
 const struct policy *config_policy(const struct config *c, struct span host);
+
+/* Is there a host whose HTTPS is opened (intercept)? */
+bool config_opens_https(const struct config *c);
 
 /* Calls `each` with every key that differs and that a reload cannot change. */
 void config_needs_restart(const struct config *before, const struct config *after,

@@ -32,7 +32,8 @@ static void report(struct governor *g, struct lane *l, enum limiter_event event,
                                          .key = l->key,
                                          .event = event,
                                          .queued = l->queued,
-                                         .sleeping = l->sleeping};
+                                         .sleeping = l->sleeping,
+                                         .sent = l->sent};
         const struct limiter_view *view = &change.view;
         limiter_look(&l->limiter, now, &change.view);
         series_add(&l->series, &g->series,
@@ -140,6 +141,7 @@ static bool may_go(struct lane *l, usec_t now)
 static void send(struct governor *g, struct lane *l, struct ticket *t, bool limited, usec_t now)
 {
         g->stats.sent++;
+        l->sent++;
         report(g, l, limiter_go(&l->limiter, limited, now, &g->prng, &t->pass), now);
 }
 
@@ -497,8 +499,11 @@ bool governor_look(struct governor *g, bool begin, size_t lanes, usec_t now,
                 g->look = g->lanes;
         for (; g->look && lanes > 0; lanes--, g->look = g->look->hh.next) {
                 const struct lane *l = g->look;
-                struct governor_change change = {
-                    .now = now, .key = l->key, .queued = l->queued, .sleeping = l->sleeping};
+                struct governor_change change = {.now = now,
+                                                 .key = l->key,
+                                                 .queued = l->queued,
+                                                 .sleeping = l->sleeping,
+                                                 .sent = l->sent};
                 lane_look(l, now, &change.view);
                 each(arg, &change);
         }

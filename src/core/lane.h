@@ -53,6 +53,7 @@ struct lane {
         struct retry_budget budget;
         struct lane_policy policy;
         size_t tickets;      /* asleep, queued, or holding a slot */
+        uint64_t sent;       /* attempts, since the lane was made */
         usec_t limiter_wake; /* while tickets are queued: when to ask the limiter again */
 
         size_t queued, sleeping;

@@ -254,7 +254,7 @@ static char *check(const struct intercept_ca *ca, const char *certificate, const
                                  "do not allow it to sign others): use one that is, or have one "
                                  "made with weir ca init",
                                  certificate);
-        if (X509_check_private_key(ca->certificate, ca->key) != 1) {
+        if (key && X509_check_private_key(ca->certificate, ca->key) != 1) {
                 ERR_clear_error();
                 return xasprintf("the key in %s is not the one of the certificate in %s: use two "
                                  "that belong together",
@@ -283,7 +283,7 @@ int intercept_ca_load(const char *certificate, const char *key, struct intercept
         ca->above = sk_X509_new_null();
         if (!ca->above)
                 abort(); /* out of memory */
-        for (size_t i = 0; i < 2 && r == 0; i++) {
+        for (size_t i = 0; i < 2 && r == 0 && paths[i]; i++) {
                 r = read_file(paths[i], &texts[i], &open[i]);
                 if (r < 0)
                         error = xasprintf("cannot read the CA's %s %s: %s",
@@ -291,7 +291,7 @@ int intercept_ca_load(const char *certificate, const char *key, struct intercept
         }
         if (!error)
                 error = read_certificates(texts[0], certificate, ca);
-        if (!error)
+        if (!error && key)
                 error = read_key(texts[1], key, ca);
         if (!error)
                 error = check(ca, certificate, key);

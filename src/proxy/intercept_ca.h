@@ -34,6 +34,7 @@ int intercept_ca_make(const char *dir, char **ret_error);
  * Loads a certificate and its key from two files (PEM) and checks that it is a CA, that it is valid
  * now and that the key is its.
  *
+ * key        NULL: the certificate alone is read, for who shows it; there is no key then
  * ret        freed with intercept_ca_free
  * ret_error  one plain line that says which file, what is wrong and what to do; freed by the caller
  *

@@ -14,6 +14,7 @@
 
 static atomic_int shown_level = LOG_LEVEL_INFO;
 static atomic_int line_format = LOG_FORMAT_TEXT;
+static atomic_int output = STDERR_FILENO;
 
 static const char *const level_names[] = {
     [LOG_LEVEL_ERROR] = "error",
@@ -26,6 +27,11 @@ void log_set(enum log_level level, enum log_format format)
 {
         atomic_store(&shown_level, (int)level);
         atomic_store(&line_format, (int)format);
+}
+
+void log_to(int fd)
+{
+        atomic_store(&output, fd);
 }
 
 static void escape_controls(char *s)
@@ -59,7 +65,7 @@ __attribute__((format(printf, 2, 0))) static void write_line(enum log_level leve
                          ? json_line(level, time, message)
                          : xasprintf("%s %-5s %s\n", time, level_names[level], message);
         /* Nothing useful can be done where even the log cannot be written. */
-        line_out(STDERR_FILENO, line, strlen(line));
+        line_out(atomic_load(&output), line, strlen(line));
         free(line);
         free(message);
 }

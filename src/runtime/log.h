@@ -15,4 +15,8 @@ void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
  * it is info and above, as text. */
 void log_set(enum log_level level, enum log_format format);
 
+/* Where it is told, by all threads: a descriptor, standard error before the first call. Borrowed.
+ */
+void log_to(int fd);
+
 #endif
