@@ -29,6 +29,7 @@ LIBRARIES = {
     "jansson.h": ["runtime", "proxy", "admin", "cli"],
     "libpsl.h": ["runtime"],
     "nettle/": ["runtime"],
+    "systemd/": ["runtime"],
     "zlib.h": ["proxy"],
     "pthread.h": ["runtime", "proxy", "cli"],
 }

@@ -12,19 +12,24 @@
 #include <unistd.h>
 
 #include "cli/check.h"
+#include "cli/inherited.h"
 #include "cli/process.h"
 #include "proxy/server.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
+#include "runtime/sd.h"
 
 struct run {
-        const char *path;   /* NULL: built-in defaults */
-        const char *listen; /* NULL: as configured */
+        const char *path; /* NULL: built-in defaults */
+        struct inherited inherited;
+        const char **listen; /* what takes the place of `listen`; NULL-terminated, NULL: nothing */
         struct config *config;
         struct config *started; /* at the start, with what only a restart changes */
         struct state *state;    /* NULL: nothing is remembered */
         struct server *server;
         usec_t next_save;
+        usec_t next_tell, tell_every; /* systemd how it goes; USEC_MAX: it does not listen */
+        bool beats;                   /* the workers, when it was told last */
         int signals;
 };
 
@@ -66,9 +71,11 @@ static int open_log(const struct config *config)
         int fd = open(config->log.file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0640);
         int r = fd < 0 || dup2(fd, STDERR_FILENO) < 0 ? -errno : 0;
         if (r < 0)
-                log_error("cannot write to %s: %s", config->log.file, strerrordesc_np(-r));
+                log_error("cannot write to %s: %s; change log.file or its permissions",
+                          config->log.file, strerrordesc_np(-r));
         if (fd > STDERR_FILENO)
                 close(fd);
+        log_set_journal(sd_is_journal(STDERR_FILENO));
         return r;
 }
 
@@ -87,6 +94,42 @@ static void save_if_due(struct run *run)
         run->next_save = USEC_MAX;
         plan_save(run);
 }
+
+/* ---- systemd ---- */
+
+#define TELL_EVERY (5 * USEC_PER_SEC)
+
+/* Several times in each interval of the watchdog, so that a worker may take its time with an
+ * answer.
+ */
+static void plan_telling(struct run *run)
+{
+        run->beats = true;
+        run->next_tell = sd_listens() ? clock_now() : USEC_MAX;
+        run->tell_every = usec_min(TELL_EVERY, sd_watchdog() / 4);
+}
+
+/* The watchdog is kept quiet as long as no worker is stuck. */
+static void tell_if_due(struct run *run)
+{
+        struct server_counts counts;
+        if (clock_now() < run->next_tell)
+                return;
+        bool beats = server_beats(run->server);
+        if (beats)
+                sd_tell_alive();
+        if (beats != run->beats)
+                log_warn("%s", beats ? "all workers answer again"
+                                     : "a worker does not answer: some requests stand still, and "
+                                       "a watchdog will end this process");
+        run->beats = beats;
+        server_count(run->server, &counts);
+        sd_tell_status("%zu scopes, %zu requests in flight, %zu queued", counts.governor.lanes,
+                       counts.governor.in_flight, counts.governor.queued);
+        run->next_tell = usec_add(clock_now(), run->tell_every);
+}
+
+/* ---- signals ---- */
 
 static void reload(struct run *run)
 {
@@ -115,6 +158,7 @@ static void reopen_logs(struct run *run)
  * ended. */
 static int next_signal(struct run *run, usec_t deadline, bool draining)
 {
+        deadline = usec_min(deadline, run->next_tell);
         struct pollfd fds[] = {
             {.fd = run->signals, .events = POLLIN},
             {.fd = draining ? server_done_fd(run->server) : -1, .events = POLLIN}};
@@ -133,9 +177,12 @@ static void serve(struct run *run)
         for (;;) {
                 int signal = next_signal(run, run->next_save, false);
                 save_if_due(run);
+                tell_if_due(run);
                 switch (signal) {
                 case SIGHUP:
+                        sd_tell_reloading();
                         reload(run);
+                        sd_tell_ready();
                         break;
                 case SIGUSR1:
                         reopen_logs(run);
@@ -149,11 +196,15 @@ static void serve(struct run *run)
         }
 }
 
+/* What it takes to save and to leave, once all requests have ended. */
+#define STOP_WITHIN (15 * USEC_PER_SEC)
+
 /* Lets what is under way end, for at most shutdown_grace or until a second signal. */
 static void drain(struct run *run)
 {
         struct server_counts counts;
         usec_t deadline = usec_add(clock_now(), run->config->shutdown_grace);
+        sd_tell_stopping(usec_add(run->config->shutdown_grace, STOP_WITHIN));
         server_count(run->server, &counts);
         log_info("stopping: %zu requests open, of them %zu queued and %zu in flight",
                  counts.exchanges, counts.governor.queued + counts.governor.sleeping,
@@ -161,6 +212,7 @@ static void drain(struct run *run)
         server_drain(run->server);
         while (!server_drained(run->server) && clock_now() < deadline) {
                 int signal = next_signal(run, deadline, true);
+                tell_if_due(run);
                 if (signal == SIGTERM || signal == SIGINT) {
                         log_warn("second signal: dropping what is still open");
                         break;
@@ -200,11 +252,41 @@ static int start(struct run *run)
                 return r;
         r = state_open(run->config->state.dir, &run->state, &error);
         if (r == 0)
-                r = server_start(run->config, run->state, &run->server, &error);
+                r = server_start_on(run->inherited.sockets, run->inherited.count, run->config,
+                                    run->state, &run->server, &error);
         if (r < 0)
                 log_error("%s", error);
         free(error);
         return r;
+}
+
+/* From the ready listeners to the last request. */
+static void serve_to_the_end(struct run *run)
+{
+        log_info("ready: %u workers, configuration %s", run->config->workers,
+                 run->path ? run->path : "built in");
+        plan_save(run);
+        plan_telling(run);
+        sd_tell_ready();
+        serve(run);
+        drain(run);
+}
+
+/* Reads the configuration: with the sockets of systemd in it, or else --listen. False after a
+ * fault, which has been told. */
+static bool configure(struct run *run, const char *listen)
+{
+        static const char *list[2];
+        char *error = NULL;
+        list[0] = listen;
+        if (inherited_take(&run->inherited, &error) < 0) {
+                log_error("%s", error);
+                free(error);
+                return false;
+        }
+        run->listen = run->inherited.count ? run->inherited.addresses : listen ? list : NULL;
+        run->config = load(run);
+        return run->config != NULL;
 }
 
 int run_main(int argc, char **argv)
@@ -216,6 +298,7 @@ int run_main(int argc, char **argv)
             {0},
         };
         struct run run = {.path = config_default_path(), .next_save = USEC_MAX};
+        const char *listen = NULL;
         bool show = false;
         process_fill_standard_descriptors();
         /* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread is there yet */
@@ -225,7 +308,7 @@ int run_main(int argc, char **argv)
                         run.path = optarg;
                         break;
                 case 'l':
-                        run.listen = optarg;
+                        listen = optarg;
                         break;
                 case 's':
                         show = true;
@@ -236,30 +319,28 @@ int run_main(int argc, char **argv)
         }
         if (optind < argc)
                 return usage();
-        run.config = load(&run);
-        if (!run.config)
-                return 1;
+        log_set_journal(sd_is_journal(STDERR_FILENO));
+        int status = 1;
+        if (!configure(&run, listen))
+                goto out;
         if (show) {
                 config_show(run.config, stdout);
-                config_unref(run.config);
-                return 0;
+                status = 0;
+                goto out;
         }
         run.started = config_ref(run.config);
         log_set(run.config->log.level, run.config->log.format);
         process_raise_descriptor_limit();
         run.signals = block_signals();
-        int status = 1;
         if (start(&run) == 0) {
-                log_info("ready: %u workers, configuration %s", run.config->workers,
-                         run.path ? run.path : "built in");
-                plan_save(&run);
-                serve(&run);
-                drain(&run);
+                serve_to_the_end(&run);
                 status = 0;
         }
         state_close(run.state);
         close(run.signals);
+out:
         config_unref(run.started);
         config_unref(run.config);
+        inherited_done(&run.inherited);
         return status;
 }

@@ -239,16 +239,20 @@ static void read_root(struct loader *l, const struct node *root, const struct co
         read_rules(l, node_entry(root, "rules"));
 }
 
-static void override_listen(struct loader *l, const char *address)
+static void override_listen(struct loader *l, const char *const *addresses)
 {
-        struct sockaddr_storage ignored;
-        if (value_address(span_of(address), &ignored) < 0) {
-                config_faults_add(l->faults, 0, 0, "--listen", "expected %s, got \"%.80s\"",
-                                  kind_expected(KIND_ADDRESSES), address);
-                return;
+        struct pool *pool = &l->config->private->pool;
+        size_t count = 0;
+        while (addresses[count])
+                count++;
+        char **list = pool_alloc(pool, count + 1, sizeof *list);
+        for (size_t i = 0; i < count; i++) {
+                struct sockaddr_storage ignored;
+                if (value_address(span_of(addresses[i]), &ignored) < 0)
+                        config_faults_add(l->faults, 0, 0, "--listen", "expected %s, got \"%.80s\"",
+                                          kind_expected(KIND_ADDRESSES), addresses[i]);
+                list[i] = pool_dup(pool, span_of(addresses[i]));
         }
-        char **list = pool_alloc(&l->config->private->pool, 2, sizeof *list);
-        list[0] = pool_dup(&l->config->private->pool, span_of(address));
         l->config->listen = list;
 }
 
@@ -326,8 +330,8 @@ static struct config *config_new(void)
  * The rest is as for config_reload and config_load_given; `started` and `listen` may be NULL.
  */
 static int build(int r, struct node *root, struct config_faults found,
-                 const struct config_given *given, const char *listen, const struct config *started,
-                 struct config **ret, struct config_faults *faults)
+                 const struct config_given *given, const char *const *listen,
+                 const struct config *started, struct config **ret, struct config_faults *faults)
 {
         struct loader l = {config_new(), &found};
         if (r < 0)
@@ -357,7 +361,7 @@ out:
 
 static const struct config_given nothing_given = {NULL, NULL};
 
-int config_reload(const char *path, const char *listen, const struct config *started,
+int config_reload(const char *path, const char *const *listen, const struct config *started,
                   struct config **ret, struct config_faults *faults)
 {
         struct config_faults found = {0};
@@ -391,5 +395,6 @@ int config_load(const char *path, struct config **ret, struct config_faults *fau
 int config_load_listen(const char *path, const char *listen, struct config **ret,
                        struct config_faults *faults)
 {
-        return config_reload(path, listen, NULL, ret, faults);
+        const char *const list[] = {listen, NULL};
+        return config_reload(path, listen ? list : NULL, NULL, ret, faults);
 }

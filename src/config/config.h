@@ -82,8 +82,9 @@ int config_load_given(const char *path, const struct config_given *given, struct
                       struct config_faults *faults);
 
 /* The same for a process that runs since it loaded `started`, on whose addresses it listens still,
- * whatever `listen` says now: what the address guard denies for their sake stays denied. */
-int config_reload(const char *path, const char *listen, const struct config *started,
+ * whatever `listen` says now: what the address guard denies for their sake stays denied. Here
+ * `listen` is a NULL-terminated list or NULL, and `started` may be NULL. */
+int config_reload(const char *path, const char *const *listen, const struct config *started,
                   struct config **ret, struct config_faults *faults);
 
 /* The same for the text of a file; 0 or -EINVAL. */

@@ -4,14 +4,13 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/xalloc.h"
-#include "runtime/listener.h"
 #include "proxy/worker.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
@@ -19,80 +18,14 @@
 /* Scopes that are remembered although nothing goes on in them. */
 #define MAX_LANES 10000
 
-struct local_socket {
-        char *path;
-        dev_t device;
-        ino_t inode;
-};
-
 struct server {
         struct worker_shared shared;
         struct sink *series;
         struct state *state;
         struct worker *workers;
         unsigned worker_count, started, ended;
-        unsigned port;
-        size_t listener_count;
-        int *listeners; /* worker by worker; -1 once a worker has taken it over */
-        size_t local_count;
-        struct local_socket *locals; /* to be removed at the end */
+        struct listening *listening;
 };
-
-static void note_local_socket(struct server *s, const char *path)
-{
-        struct stat st;
-        if (lstat(path, &st) == 0)
-                s->locals[s->local_count++] =
-                    (struct local_socket){xstrdup(path), st.st_dev, st.st_ino};
-}
-
-/* Another process may have put its own socket there since. */
-static void remove_local_sockets(struct server *s)
-{
-        for (size_t i = 0; i < s->local_count; i++) {
-                const struct local_socket *l = &s->locals[i];
-                struct stat st;
-                if (lstat(l->path, &st) == 0 && st.st_dev == l->device && st.st_ino == l->inode)
-                        unlink(l->path);
-                free(l->path);
-        }
-        free(s->locals);
-}
-
-static int open_listeners(struct server *s, char *const *addresses, char **ret_error)
-{
-        unsigned n = s->worker_count;
-        size_t count = 0;
-        while (addresses[count])
-                count++;
-        s->listeners = xcalloc(count * n, sizeof *s->listeners);
-        s->locals = xcalloc(count + 1, sizeof *s->locals);
-        int *fds = xcalloc(n, sizeof *fds);
-        int r = 0;
-        for (size_t i = 0; i < count && r == 0; i++) {
-                char text[LISTENER_TEXT_SIZE];
-                unsigned port = 0;
-                r = listener_open(addresses[i], n, fds, text, &port);
-                if (r < 0) {
-                        *ret_error = xasprintf(
-                            "cannot listen on %s: %s%s", addresses[i], strerror(-r),
-                            r == -EADDRINUSE ? "; choose another with listen: in the configuration "
-                                               "or --listen"
-                                             : "");
-                        break;
-                }
-                for (unsigned w = 0; w < n; w++)
-                        s->listeners[w * count + i] = fds[w];
-                s->listener_count = count;
-                if (port && !s->port)
-                        s->port = port;
-                if (!port)
-                        note_local_socket(s, addresses[i] + strlen("unix:"));
-                log_info("listening on %s", text);
-        }
-        free(fds);
-        return r;
-}
 
 static int open_logs(struct server *s, const struct config *config, char **ret_error)
 {
@@ -111,6 +44,14 @@ static int open_logs(struct server *s, const struct config *config, char **ret_e
         return 0;
 }
 
+/* For top -H, debuggers and the like: at most 15 characters. */
+static void name_worker(const struct worker *w)
+{
+        char name[16];
+        snprintf(name, sizeof name, "worker %u", w->index);
+        pthread_setname_np(w->thread, name);
+}
+
 /* Signals belong to the thread that called server_start. */
 static int start_workers(struct server *s, struct config *config, char **ret_error)
 {
@@ -119,12 +60,15 @@ static int start_workers(struct server *s, struct config *config, char **ret_err
         sigfillset(&all);
         pthread_sigmask(SIG_BLOCK, &all, &before);
         for (; s->started < s->worker_count && r == 0; s->started++) {
-                r = worker_start(&s->workers[s->started], s->started, &s->shared, config,
-                                 s->listeners + s->started * s->listener_count, s->listener_count);
+                const int *listeners;
+                size_t count = listening_take(s->listening, s->started, &listeners);
+                r = worker_start(&s->workers[s->started], s->started, &s->shared, config, listeners,
+                                 count);
                 if (r < 0) {
                         *ret_error = xasprintf("cannot start a worker: %s", strerror(-r));
                         break;
                 }
+                name_worker(&s->workers[s->started]);
         }
         pthread_sigmask(SIG_SETMASK, &before, NULL);
         return r;
@@ -132,7 +76,7 @@ static int start_workers(struct server *s, struct config *config, char **ret_err
 
 static void server_free(struct server *s)
 {
-        remove_local_sockets(s);
+        listening_free(s->listening);
         gate_free(s->shared.gate);
         sink_close(s->shared.access);
         sink_close(s->series);
@@ -142,7 +86,6 @@ static void server_free(struct server *s)
         reports_free(s->shared.reports);
         free(s->shared.via);
         free(s->workers);
-        free(s->listeners);
         free(s);
 }
 
@@ -156,12 +99,20 @@ static void on_libevent_log(int severity, const char *text)
 
 int server_start(struct config *config, struct state *state, struct server **ret, char **ret_error)
 {
+        return server_start_on(NULL, 0, config, state, ret, ret_error);
+}
+
+int server_start_on(const struct listening_socket *sockets, size_t socket_count,
+                    struct config *config, struct state *state, struct server **ret,
+                    char **ret_error)
+{
         struct server *s = xcalloc(1, sizeof *s);
         struct prng prng;
         event_set_log_callback(on_libevent_log);
         prng_init(&prng, clock_real() ^ ((uint64_t)getpid() << 40));
         s->worker_count = config->workers;
         s->workers = xcalloc(s->worker_count, sizeof *s->workers);
+        s->listening = listening_new(s->worker_count);
         s->shared.via = xasprintf("weir (%08x)", (unsigned)prng_next(&prng));
         s->shared.metrics = metrics_new(s->worker_count + 1);
         s->shared.reports = reports_new(s->worker_count);
@@ -170,7 +121,8 @@ int server_start(struct config *config, struct state *state, struct server **ret
         if (r == 0) {
                 s->shared.gate = gate_new(s->worker_count, MAX_LANES, s->series);
                 state_restore(state, s->shared.gate);
-                r = open_listeners(s, config->listen, ret_error);
+                r = socket_count ? listening_share(s->listening, sockets, socket_count, ret_error)
+                                 : listening_open(s->listening, config->listen, ret_error);
         }
         if (r == 0)
                 r = start_workers(s, config, ret_error);
@@ -185,13 +137,21 @@ int server_start(struct config *config, struct state *state, struct server **ret
 
 unsigned server_port(const struct server *s)
 {
-        return s->port;
+        return listening_port(s->listening);
 }
 
 void server_reload(struct server *s, struct config *config)
 {
         for (unsigned i = 0; i < s->started; i++)
                 worker_reload(&s->workers[i], config);
+}
+
+bool server_beats(struct server *s)
+{
+        bool all = true;
+        for (unsigned i = 0; i < s->started; i++)
+                all = worker_beats(&s->workers[i]) && all;
+        return all;
 }
 
 void server_reopen_logs(struct server *s)

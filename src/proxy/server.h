@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "core/answer_class.h"
 #include "core/governor.h"
+#include "proxy/listening.h"
 #include "runtime/metrics.h"
 #include "runtime/reports.h"
 #include "runtime/state.h"
@@ -37,10 +38,18 @@ struct server_counts {
  */
 int server_start(struct config *config, struct state *state, struct server **ret, char **ret_error);
 
+/* The same on sockets of others, where there are any: they take the place of config->listen. */
+int server_start_on(const struct listening_socket *sockets, size_t socket_count,
+                    struct config *config, struct state *state, struct server **ret,
+                    char **ret_error);
+
 unsigned server_port(const struct server *s); /* of the first TCP listener */
 
 /* Requests that arrive from now on follow `config`; what has been learned stays. */
 void server_reload(struct server *s, struct config *config);
+
+/* Have the loops of all workers turned since this was called last? */
+bool server_beats(struct server *s);
 
 /* Opens the access and series logs anew after rotation. */
 void server_reopen_logs(struct server *s);

@@ -98,6 +98,7 @@ void worker_check_drained(struct worker *w)
 static void on_letters(void *arg)
 {
         struct worker *w = arg;
+        atomic_store(&w->asked_for_a_beat, false);
         struct config *config = atomic_exchange(&w->new_config, NULL);
         if (config) {
                 config_unref(w->config);
@@ -126,6 +127,7 @@ static void *run(void *arg)
         struct worker *w = arg;
         this_worker = w;
         event_base_dispatch(w->base);
+        atomic_store(&w->ended, true);
         uint64_t one = 1;
         ssize_t ignored = write(w->shared->done, &one, sizeof one);
         (void)ignored;
@@ -186,6 +188,16 @@ void worker_reload(struct worker *w, struct config *config)
 {
         config_unref(atomic_exchange(&w->new_config, config_ref(config)));
         mailbox_ring(&w->mailbox);
+}
+
+bool worker_beats(struct worker *w)
+{
+        if (atomic_load(&w->ended))
+                return true;
+        if (atomic_exchange(&w->asked_for_a_beat, true))
+                return false; /* and the bell still rings */
+        mailbox_ring(&w->mailbox);
+        return true;
 }
 
 void worker_drain(struct worker *w)

@@ -52,7 +52,8 @@ struct worker {
         bool draining;
         /* letters: left by the main thread, which then rings the mailbox */
         _Atomic(struct config *) new_config;
-        atomic_bool asked_to_drain, asked_to_stop;
+        atomic_bool asked_to_drain, asked_to_stop, asked_for_a_beat;
+        atomic_bool ended; /* left by its own thread: the loop turns no more */
 };
 
 /* Takes the listening sockets over. 0 or -errno. */
@@ -61,6 +62,7 @@ int worker_start(struct worker *w, unsigned index, struct worker_shared *shared,
 
 /* From the main thread. */
 void worker_reload(struct worker *w, struct config *config); /* takes a reference of its own */
+bool worker_beats(struct worker *w); /* has its loop turned since it was asked this last? */
 void worker_drain(struct worker *w); /* no new connections; ends when its exchanges have ended */
 void worker_stop(struct worker *w);  /* drops what is still open, and ends */
 void worker_join(struct worker *w);  /* waits for its thread and frees all that it had */

@@ -6,6 +6,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
@@ -42,7 +43,7 @@ static int open_tcp(struct sockaddr *sa, socklen_t size)
                 return -errno;
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
         if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one) < 0 ||
-            bind(fd, sa, size) < 0 || listen(fd, BACKLOG) < 0 || getsockname(fd, sa, &size) < 0) {
+            bind(fd, sa, size) < 0 || getsockname(fd, sa, &size) < 0) {
                 int r = -errno;
                 close(fd);
                 return r;
@@ -80,7 +81,7 @@ static int open_local(const char *path)
         fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
                 return -errno;
-        if (bind(fd, (struct sockaddr *)&sa, sizeof sa) < 0 || listen(fd, BACKLOG) < 0) {
+        if (bind(fd, (struct sockaddr *)&sa, sizeof sa) < 0) {
                 int r = -errno;
                 close(fd);
                 return r;
@@ -88,22 +89,67 @@ static int open_local(const char *path)
         return fd;
 }
 
-static unsigned describe(const struct sockaddr *sa, char text[static LISTENER_TEXT_SIZE])
+/* `size` of a local address tells how long its path is; one without a name has none. */
+static void describe_local(const struct sockaddr_un *un, socklen_t size,
+                           char text[static LISTENER_TEXT_SIZE])
+{
+        size_t before = offsetof(struct sockaddr_un, sun_path);
+        int n = size > before ? (int)(size - before) : 0;
+        bool abstract = n > 0 && un->sun_path[0] == '\0';
+        snprintf(text, LISTENER_TEXT_SIZE, "unix:%s%.*s", abstract || n == 0 ? "@" : "",
+                 abstract ? n - 1 : n, un->sun_path + abstract);
+}
+
+/* Returns the port, 0 for a local address. */
+static unsigned describe(const struct sockaddr_storage *ss, socklen_t size,
+                         char text[static LISTENER_TEXT_SIZE])
 {
         char host[INET6_ADDRSTRLEN] = "?";
-        if (sa->sa_family == AF_INET6) {
-                const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)sa;
+        if (ss->ss_family == AF_UNIX) {
+                describe_local((const struct sockaddr_un *)ss, size, text);
+                return 0;
+        }
+        if (ss->ss_family == AF_INET6) {
+                const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
                 inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof host);
                 snprintf(text, LISTENER_TEXT_SIZE, "[%s]:%u", host, ntohs(in6->sin6_port));
                 return ntohs(in6->sin6_port);
         }
-        const struct sockaddr_in *in = (const struct sockaddr_in *)sa;
+        const struct sockaddr_in *in = (const struct sockaddr_in *)ss;
         inet_ntop(AF_INET, &in->sin_addr, host, sizeof host);
         snprintf(text, LISTENER_TEXT_SIZE, "%s:%u", host, ntohs(in->sin_port));
         return ntohs(in->sin_port);
 }
 
-int listener_open(const char *address, size_t count, int *ret_fds,
+int listener_adopt(int fd, char ret_text[static LISTENER_TEXT_SIZE], unsigned *ret_port)
+{
+        struct sockaddr_storage ss = {0};
+        int type = 0, listening = 0;
+        socklen_t size = sizeof type;
+        if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0)
+                return -errno;
+        size = sizeof listening;
+        if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) < 0)
+                return -errno;
+        size = sizeof ss;
+        if (getsockname(fd, (struct sockaddr *)&ss, &size) < 0)
+                return -errno;
+        bool known = ss.ss_family == AF_INET || ss.ss_family == AF_INET6 || ss.ss_family == AF_UNIX;
+        if (type != SOCK_STREAM || !listening || !known)
+                return -EPROTOTYPE;
+        int flags = fcntl(fd, F_GETFL);
+        if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+                return -errno;
+        *ret_port = describe(&ss, size, ret_text);
+        return 0;
+}
+
+int listener_listen(int fd)
+{
+        return listen(fd, BACKLOG) < 0 ? -errno : 0;
+}
+
+int listener_bind(const char *address, size_t count, int *ret_fds,
                   char ret_text[static LISTENER_TEXT_SIZE], unsigned *ret_port)
 {
         struct sockaddr_storage ss;
@@ -134,7 +180,7 @@ int listener_open(const char *address, size_t count, int *ret_fds,
         }
         if (local)
                 snprintf(ret_text, LISTENER_TEXT_SIZE, "%s", address);
-        *ret_port = local ? 0 : describe((struct sockaddr *)&ss, ret_text);
+        *ret_port = local ? 0 : describe(&ss, size, ret_text);
         return 0;
 fail:
         while (opened > 0)

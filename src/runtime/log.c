@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +16,21 @@
 static atomic_int shown_level = LOG_LEVEL_INFO;
 static atomic_int line_format = LOG_FORMAT_TEXT;
 static atomic_int output = STDERR_FILENO;
+static atomic_bool for_journal;
 
 static const char *const level_names[] = {
     [LOG_LEVEL_ERROR] = "error",
     [LOG_LEVEL_WARN] = "warn",
     [LOG_LEVEL_INFO] = "info",
     [LOG_LEVEL_DEBUG] = "debug",
+};
+
+/* As in syslog(3). */
+static const int priorities[] = {
+    [LOG_LEVEL_ERROR] = 3,
+    [LOG_LEVEL_WARN] = 4,
+    [LOG_LEVEL_INFO] = 6,
+    [LOG_LEVEL_DEBUG] = 7,
 };
 
 void log_set(enum log_level level, enum log_format format)
@@ -32,6 +42,11 @@ void log_set(enum log_level level, enum log_format format)
 void log_to(int fd)
 {
         atomic_store(&output, fd);
+}
+
+void log_set_journal(bool journal)
+{
+        atomic_store(&for_journal, journal);
 }
 
 static void escape_controls(char *s)
@@ -52,6 +67,19 @@ static char *json_line(enum log_level level, const char *time, const char *messa
         return whole;
 }
 
+/* journald keeps the time itself, and takes the level from a prefix: see sd-daemon(3). */
+static char *compose(enum log_level level, const char *time, const char *message)
+{
+        bool json = atomic_load(&line_format) == LOG_FORMAT_JSON;
+        if (!atomic_load(&for_journal))
+                return json ? json_line(level, time, message)
+                            : xasprintf("%s %-5s %s\n", time, level_names[level], message);
+        char *line = json ? json_line(level, time, message) : xasprintf("%s\n", message);
+        char *whole = xasprintf("<%d>%s", priorities[level], line);
+        free(line);
+        return whole;
+}
+
 __attribute__((format(printf, 2, 0))) static void write_line(enum log_level level,
                                                              const char *format, va_list ap)
 {
@@ -61,9 +89,7 @@ __attribute__((format(printf, 2, 0))) static void write_line(enum log_level leve
         clock_text(clock_real(), time);
         char *message = xvasprintf(format, ap);
         escape_controls(message);
-        char *line = atomic_load(&line_format) == LOG_FORMAT_JSON
-                         ? json_line(level, time, message)
-                         : xasprintf("%s %-5s %s\n", time, level_names[level], message);
+        char *line = compose(level, time, message);
         /* Nothing useful can be done where even the log cannot be written. */
         line_out(atomic_load(&output), line, strlen(line));
         free(line);

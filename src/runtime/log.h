@@ -2,6 +2,8 @@
 #ifndef WEIR_RUNTIME_LOG_H
 #define WEIR_RUNTIME_LOG_H
 
+#include <stdbool.h>
+
 #include "config/config.h"
 
 /* May be called by any thread; a line is one write, so lines never mix. Text is escaped so that a
@@ -18,5 +20,9 @@ void log_set(enum log_level level, enum log_format format);
 /* Where it is told, by all threads: a descriptor, standard error before the first call. Borrowed.
  */
 void log_to(int fd);
+
+/* Lines begin with their priority, "<3>", and as text have neither time nor level otherwise: where
+ * standard error is read by journald. */
+void log_set_journal(bool journal);
 
 #endif

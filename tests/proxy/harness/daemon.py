@@ -93,7 +93,8 @@ class Lines:
 class Weir:
     """`weir run` with a configuration file of its own; use it as a context."""
 
-    def __init__(self, directory, config="", workers=1, listen="127.0.0.1:0", expect_exit=0, environment=None):
+    def __init__(self, directory, config="", workers=1, listen="127.0.0.1:0", expect_exit=0, environment=None,
+                 before=(), pass_fds=()):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.access_path = self.directory / "access.log"
@@ -103,6 +104,8 @@ class Weir:
         self.listen = listen
         self.expect_exit = expect_exit
         self.environment = environment or {}
+        self.before = list(before)  # a command that starts the daemon
+        self.pass_fds = pass_fds
         self.write(config)
         self.log = Lines()
 
@@ -120,13 +123,14 @@ class Weir:
 
     def __enter__(self):
         self.process = subprocess.Popen(
-            [PROGRAM, "run", "-c", str(self.config_path)],
+            [*self.before, PROGRAM, "run", "-c", str(self.config_path)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
             env={**clean_environment(self.directory), **self.environment},
+            pass_fds=self.pass_fds,
         )
         self.reader = threading.Thread(target=self.log.follow, args=(self.process.stderr,))
         self.reader.start()
