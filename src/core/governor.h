@@ -12,6 +12,7 @@
 #include "base/span.h"
 #include "base/usec.h"
 #include "core/answer.h"
+#include "core/endpoint.h"
 #include "core/limiter.h"
 #include "core/limiter_memory.h"
 #include "core/series.h"
@@ -26,6 +27,9 @@ struct lane_policy {
         bool refuse_when_open; /* breaker.when_open: refuse */
         unsigned queue_max; /* tickets waiting, asleep or queued; retries are admitted above it */
         double retry_share; /* retries of failures, as a share of the requests admitted */
+        /* With a pool. The scope names the endpoint: a limiter for each of them instead of one. */
+        bool by_endpoint;
+        bool session_order; /* the requests of one session go strictly one after the other */
         unsigned generation;
 };
 
@@ -49,6 +53,7 @@ enum ticket_reply {
         TICKET_QUEUE_FULL,   /* queue.max tickets wait already */
         TICKET_TOO_LONG,     /* cannot go before its deadline, or that has passed */
         TICKET_CIRCUIT_OPEN, /* and breaker.when_open is refuse */
+        TICKET_NO_ENDPOINT,  /* none of the pool will be of use before its deadline */
         TICKET_CLOSING,      /* governor_close was called */
 };
 
@@ -68,18 +73,27 @@ struct ticket {
         enum ticket_reply reply; /* valid from READY on */
         bool waited;             /* it was queued for some time before it was granted */
         struct limiter_pass pass;
+        /* With a pool, from the grant until it is finished, requeued or cancelled: by which it
+         * goes. */
+        const struct endpoint_policy *endpoint;
+        bool moved; /* with a grant: its session had another endpoint before, which it has lost */
 };
 
 struct ticket_wish {
         struct span key;                  /* scope key; copied */
         struct span client;               /* who asks: turns go round between clients; copied */
         const struct lane_policy *policy; /* borrowed for the call */
-        usec_t arrived;    /* first arrival of the request: a retry keeps it and so goes ahead */
+        const struct pool_policy *pool;   /* NULL: none, it goes directly. The same for one key */
+        struct span host; /* with a pool: whom it is for, as quarantines go by; copied */
+        struct span
+            session;    /* whose requests go by one endpoint, and in order; copied; empty: none */
+        usec_t arrived; /* first arrival of the request: a retry keeps it and so goes ahead */
         usec_t not_before; /* 0, or the end of a retry's own wait */
         usec_t deadline;   /* later than this it is refused with TICKET_TOO_LONG */
         unsigned priority; /* within its lane: below TICKET_PRIORITIES */
         bool retry;        /* admitted although the queue is full */
-        bool budgeted; /* a retry on the account of its lane's retry budget (governor_requeue) */
+        bool budgeted;  /* a retry on the account of its lane's retry budget (governor_requeue) */
+        bool elsewhere; /* a retry that is to go by another endpoint than before, if there is one */
 };
 
 /* One change of one limiter, for the series; or how a scope stands. */

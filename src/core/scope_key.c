@@ -11,7 +11,7 @@
 static const char *const part_names[] = {
     [SCOPE_HOST] = "host", [SCOPE_DOMAIN] = "domain", [SCOPE_PORT] = "port",
     [SCOPE_RULE] = "rule", [SCOPE_CLIENT] = "client", [SCOPE_SESSION] = "session",
-    [SCOPE_PATH] = "path", [SCOPE_HEADER] = "header",
+    [SCOPE_PATH] = "path", [SCOPE_HEADER] = "header", [SCOPE_ENDPOINT] = "endpoint",
 };
 #define KINDS (sizeof part_names / sizeof part_names[0])
 
@@ -31,12 +31,13 @@ static void put(struct builder *b, const char *s)
         b->len += n;
 }
 
-static void put_escaped(struct builder *b, struct span s)
+/* also   one more byte to be escaped; 0: none */
+static void put_escaped_with(struct builder *b, struct span s, char also)
 {
         static const char hex[] = "0123456789ABCDEF";
         for (size_t i = 0; i < s.len; i++) {
                 unsigned char c = (unsigned char)s.ptr[i];
-                if (c > ' ' && c < 0x7f && c != '%' && c != '=') {
+                if (c > ' ' && c < 0x7f && c != '%' && c != '=' && c != also) {
                         b->text[b->len++] = (char)c;
                         continue;
                 }
@@ -44,6 +45,11 @@ static void put_escaped(struct builder *b, struct span s)
                 b->text[b->len++] = hex[c >> 4];
                 b->text[b->len++] = hex[c & 15];
         }
+}
+
+static void put_escaped(struct builder *b, struct span s)
+{
+        put_escaped_with(b, s, 0);
 }
 
 static void put_port(struct builder *b, unsigned port)
@@ -97,6 +103,7 @@ static struct span part_text(const struct scope_part *part, const struct scope_s
         case SCOPE_HEADER:
                 return digest;
         case SCOPE_PORT:
+        case SCOPE_ENDPOINT:
                 break;
         }
         return (struct span){NULL, 0};
@@ -121,13 +128,20 @@ static void put_part(struct builder *b, const struct scope_part *part,
                 put_escaped(b, text);
 }
 
+static void put_pool(struct builder *b, struct span pool, bool by_endpoint)
+{
+        if (pool.len == 0)
+                return;
+        put(b, b->len > 0 ? " " : "");
+        put(b, by_endpoint ? "endpoint=" : "pool=");
+        put_escaped(b, pool);
+}
+
 char *scope_key_new(const struct scope_part *parts, size_t count,
                     const struct scope_subject *subject)
 {
-        if (count == 0)
-                return xstrdup("*");
         struct span texts[SCOPE_MAX_PARTS];
-        size_t room = 1, headers = 0;
+        size_t room = 2 + PART_OVERHEAD + 3 * subject->pool.len, headers = 0;
         for (size_t i = 0; i < count; i++) {
                 struct span digest = {NULL, 0};
                 if (parts[i].kind == SCOPE_HEADER)
@@ -136,10 +150,29 @@ char *scope_key_new(const struct scope_part *parts, size_t count,
                 room += 3 * (parts[i].name.len + texts[i].len) + PART_OVERHEAD;
         }
         struct builder b = {xmalloc(room), 0};
+        bool by_endpoint = false;
         for (size_t i = 0; i < count; i++) {
-                put(&b, i > 0 ? " " : "");
+                if (parts[i].kind == SCOPE_ENDPOINT) {
+                        by_endpoint = true;
+                        continue;
+                }
+                put(&b, b.len > 0 ? " " : "");
                 put_part(&b, &parts[i], subject, texts[i]);
         }
+        if (b.len == 0 && !(by_endpoint && subject->pool.len > 0))
+                put(&b, "*");
+        put_pool(&b, subject->pool, by_endpoint);
+        b.text[b.len] = '\0';
+        return b.text;
+}
+
+char *scope_key_of_endpoint(struct span key, struct span name)
+{
+        struct builder b = {xmalloc(key.len + 3 * name.len + 2), key.len};
+        if (key.len > 0)
+                memcpy(b.text, key.ptr, key.len);
+        put(&b, "/");
+        put_escaped_with(&b, name, '/');
         b.text[b.len] = '\0';
         return b.text;
 }

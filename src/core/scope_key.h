@@ -13,8 +13,9 @@ enum scope_part_kind {
         SCOPE_RULE,   /* all requests of the rule together */
         SCOPE_CLIENT,
         SCOPE_SESSION,
-        SCOPE_PATH,   /* the first segments of the path */
-        SCOPE_HEADER, /* the value of a header field: an account, an API key */
+        SCOPE_PATH,     /* the first segments of the path */
+        SCOPE_HEADER,   /* the value of a header field: an account, an API key */
+        SCOPE_ENDPOINT, /* each endpoint of the pool by itself */
 };
 
 /* Most of them for one policy; and what a path group is made of at most. */
@@ -35,6 +36,7 @@ struct scope_subject {
         struct span rule;
         struct span client;
         struct span session; /* empty: none */
+        struct span pool;    /* that it goes through; empty: none */
         struct span path;    /* as sent, from "/" on; a query after it is passed over */
         /* For each part SCOPE_HEADER, in their order: what stands for the field's value. Never the
          * value itself, which may be a secret. Empty: there is no such field. */
@@ -49,10 +51,18 @@ struct scope_subject {
  * Different subjects never share a key: space, "=", "%" and what is not printable ASCII are written
  * as %XX. No parts at all give "*", one scope for all.
  *
+ * What goes through a pool is a scope of its own, since hosts see another client then: behind all
+ * parts stands "pool=NAME", or, where one of them is SCOPE_ENDPOINT, "endpoint=NAME" with the name
+ * of the pool. Without a pool that part says nothing.
+ *
  * The caller frees it.
  */
 char *scope_key_new(const struct scope_part *parts, size_t count,
                     const struct scope_subject *subject);
+
+/* "example.com:80 endpoint=POOL/NAME": the limiter of one endpoint under a key of a scope that
+ * names the endpoint. A "/" within the name is written as %2F. The caller frees it. */
+char *scope_key_of_endpoint(struct span key, struct span name);
 
 /*
  * Reads one part as written in the configuration: "host", "domain", "port", "rule", "client",

@@ -136,6 +136,12 @@ static void refuse_turn(struct exchange *ex, enum ticket_reply reply)
                 r.error = "destination_unavailable";
                 r.text = "This host refuses everything at present; its circuit is open.";
                 break;
+        case TICKET_NO_ENDPOINT:
+                outcome = OUTCOME_NO_ENDPOINT;
+                r.error = "destination_unavailable";
+                r.detail = "no endpoint of the pool is of use";
+                r.text = "No endpoint of the pool is of use for this host at present.";
+                break;
         case TICKET_CLOSING:
                 outcome = OUTCOME_CLOSING;
                 r.error = "destination_unavailable";

@@ -103,6 +103,39 @@ static void composes_keys(void **state)
         }
 }
 
+/* What goes through a pool is another scope than what does not, and each of its endpoints may be.
+ */
+static void names_the_pool(void **state)
+{
+        (void)state;
+        static const struct {
+                enum scope_part_kind kinds[2];
+                size_t count;
+                const char *pool, *key;
+        } rows[] = {
+            {{SCOPE_HOST}, 1, "res", "a.example:80 pool=res"},
+            {{SCOPE_HOST}, 1, "r s/=", "a.example:80 pool=r%20s/%3D"},
+            {{SCOPE_HOST, SCOPE_ENDPOINT}, 2, "res", "a.example:80 endpoint=res"},
+            {{SCOPE_ENDPOINT, SCOPE_HOST}, 2, "res", "a.example:80 endpoint=res"},
+            {{SCOPE_ENDPOINT}, 1, "res", "endpoint=res"},
+            {{SCOPE_HOST}, 0, "res", "* pool=res"},
+            {{SCOPE_HOST, SCOPE_ENDPOINT}, 2, "", "a.example:80"},
+            {{SCOPE_ENDPOINT}, 1, "", "*"},
+        };
+        for (size_t i = 0; i < COUNT_OF(rows); i++) {
+                struct scope_part parts[] = {{.kind = rows[i].kinds[0]},
+                                             {.kind = rows[i].kinds[1]}};
+                struct scope_subject subject = {
+                    .host = span_of("a.example"), .port = 80, .pool = span_of(rows[i].pool)};
+                char *key = scope_key_new(parts, rows[i].count, &subject);
+                assert_string_equal(key, rows[i].key);
+                free(key);
+        }
+        char *key = scope_key_of_endpoint(span_of("a.example:80 endpoint=res"), span_of("h/1:80"));
+        assert_string_equal(key, "a.example:80 endpoint=res/h%2F1:80");
+        free(key);
+}
+
 /* Every byte three times as long, in every part: what the room is measured for. */
 static void has_room_for_the_longest(void **state)
 {
@@ -116,6 +149,7 @@ static void has_room_for_the_longest(void **state)
                                         .rule = s,
                                         .client = s,
                                         .session = s,
+                                        .pool = s,
                                         .path = s,
                                         .header_digests = &s};
         struct scope_part parts[] = {{.kind = SCOPE_HOST},
@@ -127,9 +161,9 @@ static void has_room_for_the_longest(void **state)
                                      {.kind = SCOPE_PATH, .segments = 1},
                                      {.kind = SCOPE_HEADER, .name = s}};
         char *key = scope_key_new(parts, COUNT_OF(parts), &subject);
-        assert_int_equal(strlen(key), 3 * (7 * sizeof spaces + SCOPE_MAX_PATH_BYTES) +
+        assert_int_equal(strlen(key), 3 * (8 * sizeof spaces + SCOPE_MAX_PATH_BYTES) +
                                           strlen(":4294967295 domain= port=4294967295 rule= "
-                                                 "client= session= path= header:="));
+                                                 "client= session= path= header:= pool="));
         free(key);
 }
 
@@ -207,8 +241,11 @@ static void refuses_unknown_parts(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-            cmocka_unit_test(composes_keys),         cmocka_unit_test(has_room_for_the_longest),
-            cmocka_unit_test(bounds_paths),          cmocka_unit_test(reads_parts),
+            cmocka_unit_test(composes_keys),
+            cmocka_unit_test(names_the_pool),
+            cmocka_unit_test(has_room_for_the_longest),
+            cmocka_unit_test(bounds_paths),
+            cmocka_unit_test(reads_parts),
             cmocka_unit_test(refuses_unknown_parts),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
