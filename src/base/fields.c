@@ -1,5 +1,6 @@
 #include "base/fields.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/xalloc.h"
@@ -47,6 +48,12 @@ void fields_add(struct fields *f, struct span name, struct span value)
         p->value = keep(f, value);
         p->name_len = (uint32_t)name.len;
         p->value_len = (uint32_t)value.len;
+}
+
+void fields_cut(struct fields *f, size_t i, size_t len)
+{
+        assert(i < f->count && len <= f->list[i].value_len);
+        f->list[i].value_len = (uint32_t)len;
 }
 
 struct field fields_at(const struct fields *f, size_t i)

@@ -28,6 +28,9 @@ void fields_clear(struct fields *f); /* empties it, keeps its memory */
 
 void fields_add(struct fields *f, struct span name, struct span value); /* copies */
 
+/* Cuts the value of the i-th field off behind its first `len` bytes; it has as many. */
+void fields_cut(struct fields *f, size_t i, size_t len);
+
 /* The i-th field; its spans stay valid until the next fields_add, _clear or _done. */
 struct field fields_at(const struct fields *f, size_t i);
 

@@ -14,6 +14,7 @@
 #include "proxy/request_scope.h"
 #include "proxy/steering.h"
 #include "proxy/target.h"
+#include "proxy/upgrade.h"
 
 /* Stands for the address of whoever asks. */
 #define CLIENT "127.0.0.1"
@@ -90,10 +91,12 @@ static char *scope_key(const struct explain *x)
         /* A tunnel shows where it goes to, and nothing of what is asked there. */
         bool tunnel = x->policy->https == HTTPS_TUNNEL &&
                       span_equal_nocase(x->target.scheme, span_of("https"));
+        bool upgrade = x->policy->https == HTTPS_UPGRADE &&
+                       span_equal_nocase(x->target.scheme, span_of("http"));
         return request_scope_key(&(struct request_scope){
             .policy = x->policy,
             .host = x->target.host,
-            .port = x->target.port,
+            .port = upgrade ? upgrade_port(x->target.port) : x->target.port,
             .target = tunnel ? span_of("") : span_of(x->target.path),
             .fields = tunnel ? &unseen : &x->fields,
             .client = span_of(CLIENT),

@@ -134,13 +134,19 @@ static void tell_if_due(struct run *run)
 static void reload(struct run *run)
 {
         struct config *config = load(run);
+        char *error = NULL;
+        if (config && server_reload(run->server, config, &error) < 0) {
+                log_error("%s", error);
+                free(error);
+                config_unref(config);
+                config = NULL;
+        }
         if (!config) {
                 log_error("the configuration was not reloaded: the old one stays in force");
                 return;
         }
         config_needs_restart(run->config, config, warn_of_restart, NULL);
         log_set(config->log.level, config->log.format);
-        server_reload(run->server, config);
         config_unref(run->config);
         run->config = config;
         plan_save(run);

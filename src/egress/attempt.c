@@ -107,6 +107,7 @@ static void describe(struct attempt *a, struct upstream_end *end)
 static void put_aside(struct attempt *a, bool reusable)
 {
         upstream_remove(a);
+        upstream_stall(a, false);
         a->state = ATTEMPT_IDLE;
         a->handlers = NULL;
         a->arg = NULL;
@@ -281,9 +282,21 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
                 return 0;
         if (!a->head.done)
                 return len;
-        struct upstream_answer answer = {a->head.status, a->head.reason, &a->head.fields};
+        struct upstream_answer answer = {
+            .status = a->head.status,
+            .reason = a->head.reason,
+            .fields = &a->head.fields,
+        };
         a->handlers->on_head(a->arg, &answer);
         return a->state == ATTEMPT_CANCELLED || a->head_only ? 0 : len;
+}
+
+static bool shares_connection(const struct attempt *a)
+{
+        long version = 0;
+
+        curl_easy_getinfo(a->easy, CURLINFO_HTTP_VERSION, &version);
+        return version == CURL_HTTP_VERSION_2_0;
 }
 
 static size_t drop(struct attempt *a, size_t len)
@@ -304,6 +317,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
                 enum upstream_flow flow = a->handlers->on_body(a->arg, data, len);
                 if (flow == UPSTREAM_PAUSE && a->state == ATTEMPT_RUNNING) {
                         a->paused = true;
+                        upstream_stall(a, shares_connection(a));
                         return CURL_WRITEFUNC_PAUSE;
                 }
         }
@@ -351,6 +365,7 @@ void attempt_free(struct attempt *a)
         request_lines_done(&a->lines);
         answer_head_done(&a->head);
         free(a->set.host);
+        free(a->set.ca_file);
         free(a->set.method);
         free(a->set.target);
         free(a);
@@ -418,6 +433,7 @@ static void resume(struct attempt *a)
 static void resume_when_possible(struct attempt *a)
 {
         a->paused = false;
+        upstream_stall(a, false);
         if (upstream_inside(a->upstream)) {
                 a->resume = true;
                 upstream_defer(a);

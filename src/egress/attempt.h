@@ -34,6 +34,10 @@ struct attempt_settings {
         char *host, *method, *target; /* owned; NULL: never set */
         unsigned port;
         bool tls;
+        bool no_verify;
+        char *ca_file; /* owned; NULL: the system's */
+        long ssl_version, http_version;
+        bool alone; /* on a new connection */
         long connect_ms;
         bool upload, no_body, dial;
         curl_off_t body_len;
@@ -75,11 +79,12 @@ struct attempt {
         size_t drained;
         bool head_only; /* ended by us after the head: HEAD with a body */
         bool paused, resume;
+        bool stalls;          /* paused, and with it all that its connection carries */
         struct attempt_peer { /* its text is made anew only when it has changed */
                 char ip[46], text[64];
                 long port;
         } peer;
-        char error_text[CURL_ERROR_SIZE];
+        char error_text[CURL_ERROR_SIZE], detail[CURL_ERROR_SIZE + 64];
 };
 
 /* --- upstream.c: the pool --- */
@@ -104,6 +109,15 @@ int upstream_close_socket(void *upstream, curl_socket_t fd);
 
 struct event_base *upstream_base(const struct upstream *u);
 
+/* For CURLOPT_SHARE. */
+CURLSH *upstream_share(const struct upstream *u);
+
+/* A pause of `a` holds up its whole connection, or does so no more. */
+void upstream_stall(struct attempt *a, bool stalls);
+
+/* Is a connection to that origin held up? */
+bool upstream_is_stalled(const struct upstream *u, struct span host, unsigned port);
+
 /* --- attempt.c --- */
 
 struct attempt *attempt_new(struct upstream *u);
@@ -126,6 +140,6 @@ enum upstream_error attempt_setup_request(struct attempt *a,
 enum upstream_error attempt_error_from(const struct attempt *a, CURLcode code);
 
 /* One plain phrase. */
-const char *attempt_error_detail(const struct attempt *a, enum upstream_error error);
+const char *attempt_error_detail(struct attempt *a, enum upstream_error error);
 
 #endif

@@ -73,6 +73,64 @@ static CURLcode set_origin(struct attempt *a, const struct upstream_request *req
         return curl_easy_setopt(a->easy, CURLOPT_URL, url);
 }
 
+/* The system's CAs as libcurl was built for them. Only a file is kept in memory by libcurl, to be
+ * read once and not for each connection; so no directory beside it. */
+static void use_system_cas(CURL *easy)
+{
+        const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
+
+        curl_easy_setopt(easy, CURLOPT_CAINFO, info->cainfo);
+        curl_easy_setopt(easy, CURLOPT_CAPATH, info->cainfo ? NULL : info->capath);
+}
+
+static CURLcode set_cas(struct attempt *a, const char *file)
+{
+        if (!file || !*file) {
+                if (a->set.ca_file)
+                        use_system_cas(a->easy);
+                free(a->set.ca_file);
+                a->set.ca_file = NULL;
+                return CURLE_OK;
+        }
+        if (a->set.ca_file && strcmp(a->set.ca_file, file) == 0)
+                return CURLE_OK;
+        curl_easy_setopt(a->easy, CURLOPT_CAPATH, NULL);
+        return set_text(a->easy, CURLOPT_CAINFO, &a->set.ca_file, span_of(file));
+}
+
+static CURLcode set_tls(struct attempt *a, const struct upstream_request *request)
+{
+        const struct upstream_tls *tls = &request->with;
+        long version =
+            tls->min_version == TLS_1_3 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2;
+
+        if (tls->verify == a->set.no_verify) {
+                a->set.no_verify = !tls->verify;
+                curl_easy_setopt(a->easy, CURLOPT_SSL_VERIFYPEER, tls->verify ? 1L : 0L);
+                curl_easy_setopt(a->easy, CURLOPT_SSL_VERIFYHOST, tls->verify ? 2L : 0L);
+        }
+        if (version != a->set.ssl_version)
+                curl_easy_setopt(a->easy, CURLOPT_SSLVERSION, version);
+        a->set.ssl_version = version;
+        return set_cas(a, tls->ca_file);
+}
+
+/* While a connection to the host is held up by one who does not read, others go beside it: on
+ * connections of their own. */
+static void set_http_version(struct attempt *a, const struct upstream_request *request)
+{
+        bool http2 = request->tls && request->with.http2 && !request->dial;
+        bool alone = http2 && upstream_is_stalled(a->upstream, request->host, request->port);
+        long version = http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1;
+
+        if (version != a->set.http_version)
+                curl_easy_setopt(a->easy, CURLOPT_HTTP_VERSION, version);
+        a->set.http_version = version;
+        if (alone != a->set.alone)
+                curl_easy_setopt(a->easy, CURLOPT_FRESH_CONNECT, alone ? 1L : 0L);
+        a->set.alone = alone;
+}
+
 /* The order matters to libcurl: UPLOAD switches NOBODY off and changes the method behind it. */
 static void set_method(struct attempt *a, bool upload, bool no_body)
 {
@@ -134,7 +192,8 @@ enum upstream_error attempt_setup_request(struct attempt *a, const struct upstre
         if (!is_host(request->host) || request->port == 0 || request->port > 65535)
                 return UPSTREAM_HTTP_REQUEST_ERROR;
         set_connection(a, request);
-        if (set_origin(a, request))
+        set_http_version(a, request);
+        if ((request->tls && set_tls(a, request)) || set_origin(a, request))
                 return UPSTREAM_PROXY_INTERNAL_ERROR;
         return request->dial ? UPSTREAM_OK : set_request(a, request);
 }
@@ -146,7 +205,6 @@ void attempt_setup_handle(struct attempt *a)
         /* Only what we were asked for: no redirects (the default), credentials, proxies from our
          * own environment, nor decoding. */
         curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-        curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
         curl_easy_setopt(easy, CURLOPT_PROXY, "");
         curl_easy_setopt(easy, CURLOPT_NOPROXY, ""); /* the environment is asked otherwise */
         curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
@@ -158,6 +216,10 @@ void attempt_setup_handle(struct attempt *a)
          * worker. */
         curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
         curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, READ_BYTES);
+        /* Of many requests to one host the first finds out whether a connection can carry all. */
+        curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
+        curl_easy_setopt(easy, CURLOPT_SHARE, upstream_share(a->upstream));
+        use_system_cas(easy);
         curl_easy_setopt(easy, CURLOPT_PRIVATE, a);
         curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, a->error_text);
         a->set.body_len = -1;

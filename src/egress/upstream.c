@@ -31,6 +31,8 @@ struct watch {
 struct upstream {
         struct event_base *base;
         CURLM *multi;
+        CURLSH *share;    /* TLS sessions, so that any handle can take one up again */
+        unsigned stalled; /* attempts that hold up a connection which others use */
         struct list active, idle, deferred;
         unsigned active_count, idle_count;
         unsigned inside; /* calls into libcurl on the stack */
@@ -46,6 +48,31 @@ struct upstream {
 struct event_base *upstream_base(const struct upstream *u)
 {
         return u->base;
+}
+
+CURLSH *upstream_share(const struct upstream *u)
+{
+        return u->share;
+}
+
+void upstream_stall(struct attempt *a, bool stalls)
+{
+        if (a->stalls == stalls)
+                return;
+        a->stalls = stalls;
+        a->upstream->stalled += stalls ? 1 : -1u;
+}
+
+bool upstream_is_stalled(const struct upstream *u, struct span host, unsigned port)
+{
+        if (u->stalled == 0)
+                return false;
+        list_foreach (it, &u->active) {
+                const struct attempt *a = LIST_ENTRY_OF(it, struct attempt, link);
+                if (a->stalls && a->set.port == port && span_equal(span_of(a->set.host), host))
+                        return true;
+        }
+        return false;
 }
 
 bool upstream_inside(const struct upstream *u)
@@ -360,7 +387,8 @@ struct upstream *upstream_new(struct event_base *base)
         u->timer = evtimer_new(base, on_timer, u);
         u->kick = event_new(base, -1, 0, on_kick, u);
         u->multi = curl_multi_init();
-        if (!u->timer || !u->kick || !u->multi) {
+        u->share = curl_share_init();
+        if (!u->timer || !u->kick || !u->multi || !u->share) {
                 upstream_free(u);
                 return NULL;
         }
@@ -369,7 +397,7 @@ struct upstream *upstream_new(struct event_base *base)
         curl_multi_setopt(u->multi, CURLMOPT_TIMERFUNCTION, on_timer_wanted);
         curl_multi_setopt(u->multi, CURLMOPT_TIMERDATA, u);
         curl_multi_setopt(u->multi, CURLMOPT_MAXCONNECTS, MAX_IDLE_CONNECTIONS);
-        curl_multi_setopt(u->multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
+        curl_share_setopt(u->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
         return u;
 }
 
@@ -392,6 +420,7 @@ void upstream_free(struct upstream *u)
         free_all(&u->idle);
         if (u->multi)
                 curl_multi_cleanup(u->multi);
+        curl_share_cleanup(u->share);
         for (size_t i = 0; i < u->watches_room; i++)
                 watch_free(u->watches[i]);
         free(u->watches);

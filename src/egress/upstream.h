@@ -9,6 +9,7 @@
 #include "base/fields.h"
 #include "base/span.h"
 #include "base/usec.h"
+#include "config/policy.h"
 #include "core/retry.h"
 
 struct event_base;
@@ -24,7 +25,13 @@ struct upstream_request {
         bool dial; /* only open the connection: of all that follows, host, port, deny, allow and
                     * the timeouts until there is a connection are of use */
         bool tls;
-        struct span host; /* name or address, without brackets */
+        struct upstream_tls {
+                bool verify;
+                const char *ca_file; /* PEM, in the place of the system's CAs; "" or NULL: these */
+                enum tls_version min_version;
+                bool http2; /* where it is offered: one connection carries many requests then */
+        } with;             /* where `tls` is set */
+        struct span host;   /* name or address, without brackets */
         unsigned port;
         struct span method;
         struct span target; /* path and query, byte for byte as the client sent them */
@@ -47,7 +54,7 @@ struct upstream_request {
 
 struct upstream_answer {
         int status;                  /* the final one; 1xx are left out */
-        struct span reason;          /* may be empty */
+        struct span reason;          /* may be empty: HTTP/2 has none */
         const struct fields *fields; /* all of the final head, hop-by-hop fields included; without
                                       * Content-Length where Transfer-Encoding overrides it */
 };

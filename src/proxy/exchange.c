@@ -283,6 +283,8 @@ void exchange_receive(struct evhttp_request *req, void *worker)
                     evbuffer_get_length(evhttp_request_get_input_buffer(req)) == 0)
                         fields_add(&ex->message.fields, span_of("Content-Length"), span_of("0"));
                 ex->policy = config_policy(ex->config, span_of(ex->message.host));
+                if (ex->policy->https == HTTPS_UPGRADE && !ex->message.connect)
+                        message_upgrade(&ex->message);
                 if (!ex->message.connect || tunnel_may_open(ex))
                         ask_first_turn(ex);
         }

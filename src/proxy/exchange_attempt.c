@@ -63,8 +63,8 @@ static void forward(struct exchange *ex, const struct upstream_answer *answer)
         exchange_move(ex, EXCHANGE_REPLYING);
         ex->outcome = gave_up ? OUTCOME_GAVE_UP : OUTCOME_SERVED;
         ex->status = answer->status;
-        reply_forward(ex->req, answer, ex->worker->shared->via, exchange_note(ex, &note),
-                      ex->message.wants_close || ex->worker->draining);
+        reply_forward(ex->req, &ex->message, answer, ex->worker->shared->via,
+                      exchange_note(ex, &note), ex->message.wants_close || ex->worker->draining);
 }
 
 /* The client has read what waited for it. */
@@ -248,6 +248,11 @@ void exchange_send(struct exchange *ex)
         usec_t left = usec_max(time_left(ex), USEC_PER_MSEC);
         struct upstream_request r = {
             .dial = ex->message.connect,
+            .tls = ex->message.tls,
+            .with = {.verify = policy->tls.verify,
+                     .ca_file = policy->tls.ca_file,
+                     .min_version = policy->tls.min_version,
+                     .http2 = policy->http2},
             .host = span_of(ex->message.host),
             .port = ex->message.port,
             .method = ex->message.method,

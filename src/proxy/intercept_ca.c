@@ -16,15 +16,13 @@
 
 #include "base/xalloc.h"
 #include "proxy/intercept_cert.h"
+#include "proxy/pem_file.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
 
 /* For how long one is made. Clients take far more, but who remembers by then where it is trusted?
  */
 #define CA_DAYS 3650
-
-/* No certificate and no key is as large. */
-#define MAX_FILE_BYTES ((long)1024 * 1024)
 
 void intercept_ca_free(struct intercept_ca *ca)
 {
@@ -174,33 +172,6 @@ int intercept_ca_make(const char *path, char **ret_error)
 
 /* ---- loading ---- */
 
-/* The whole file, to be freed with BIO_free. `*ret_open`: anyone may read it. */
-static int read_file(const char *path, BIO **ret, bool *ret_open)
-{
-        struct stat st;
-        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
-        if (r == 0 && (!S_ISREG(st.st_mode) || st.st_size > MAX_FILE_BYTES))
-                r = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-        if (r == 0)
-                *ret_open = st.st_mode & S_IROTH;
-        BIO *text = r == 0 ? BIO_new(BIO_s_secmem()) : NULL;
-        char part[4096];
-        ssize_t n = 0;
-        while (text && (n = read(fd, part, sizeof part)) > 0)
-                BIO_write(text, part, (int)n);
-        if (r == 0 && n < 0)
-                r = -errno;
-        OPENSSL_cleanse(part, sizeof part);
-        if (fd >= 0)
-                close(fd);
-        if (r == 0)
-                *ret = text;
-        else
-                BIO_free(text);
-        return r;
-}
-
 /* No passphrase: there is nobody to type it. */
 static int on_passphrase(char *to, int room, int writing, void *asked)
 {
@@ -279,12 +250,12 @@ int intercept_ca_load(const char *certificate, const char *key, struct intercept
         BIO *texts[2] = {NULL, NULL};
         char *error = NULL;
         int r = 0;
-        bool open[2] = {false, false};
+        bool open_to_all[2] = {false, false};
         ca->above = sk_X509_new_null();
         if (!ca->above)
                 abort(); /* out of memory */
         for (size_t i = 0; i < 2 && r == 0 && paths[i]; i++) {
-                r = read_file(paths[i], &texts[i], &open[i]);
+                r = pem_file_read(paths[i], &texts[i], &open_to_all[i]);
                 if (r < 0)
                         error = xasprintf("cannot read the CA's %s %s: %s",
                                           i ? "key" : "certificate", paths[i], strerrordesc_np(-r));
@@ -302,7 +273,7 @@ int intercept_ca_load(const char *certificate, const char *key, struct intercept
                 *ret_error = error;
                 return r < 0 ? r : -EINVAL;
         }
-        if (open[1])
+        if (open_to_all[1])
                 log_warn("anyone on this machine may read the CA's key: chmod 600 %s", key);
         *ret = ca;
         return 0;

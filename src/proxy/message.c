@@ -9,6 +9,7 @@
 
 #include "base/xalloc.h"
 #include "proxy/target.h"
+#include "proxy/upgrade.h"
 
 /* RFC 9110, 7.6.1 and the obsolete Proxy-Connection and Keep-Alive. Trailer goes with the trailers,
  * which are not forwarded (6.5.1); Expect was answered by evhttp, which has read the body already.
@@ -80,14 +81,11 @@ static bool parse_target(struct message *m, struct evhttp_request *req, struct m
         m->target = t.path;
         if (text)
                 return bad_request(ret, text);
-        m->scheme = t.scheme;
         m->authority = t.authority;
-        m->port = t.port ? t.port : 80;
-        if (span_equal_nocase(m->scheme, span_of("https")))
-                return fault(ret, 501, "http_request_error",
-                             "https targets are not available in this version.");
-        if (!span_equal_nocase(m->scheme, span_of("http")))
-                return bad_request(ret, "Only http targets can be fetched.");
+        m->tls = span_equal_nocase(t.scheme, span_of("https"));
+        m->port = t.port ? t.port : m->tls ? 443 : 80;
+        if (!m->tls && !span_equal_nocase(t.scheme, span_of("http")))
+                return bad_request(ret, "Only http and https targets can be fetched.");
         const char *after = m->authority.ptr + m->authority.len;
         if (req->type == EVHTTP_REQ_OPTIONS && (*after == '\0' || *after == '#')) {
                 free(m->target); /* RFC 9112, 3.2.4 */
@@ -211,6 +209,22 @@ void message_done(struct message *m)
         *m = (struct message){0};
 }
 
+void message_upgrade(struct message *m)
+{
+        const char *port = ":80";
+        struct span host;
+        size_t i;
+        if (m->tls)
+                return;
+        m->tls = m->upgraded = true;
+        if (m->port != 80)
+                return;
+        m->port = upgrade_port(m->port);
+        if (fields_find(&m->fields, 0, span_of("Host"), &host, &i) && host.len > strlen(port) &&
+            memcmp(host.ptr + host.len - strlen(port), port, strlen(port)) == 0)
+                fields_cut(&m->fields, i, host.len - strlen(port));
+}
+
 static bool answer_connection_names(const struct fields *answer, struct span name)
 {
         struct span list;
@@ -220,7 +234,8 @@ static bool answer_connection_names(const struct fields *answer, struct span nam
         return false;
 }
 
-void message_copy_answer(struct evhttp_request *req, const struct fields *answer, const char *via)
+void message_copy_answer(struct evhttp_request *req, const struct message *m,
+                         const struct fields *answer, const char *via)
 {
         struct evkeyvalq *out = evhttp_request_get_output_headers(req);
         struct span ignored;
@@ -231,7 +246,11 @@ void message_copy_answer(struct evhttp_request *req, const struct fields *answer
                         continue;
                 if (listed && !is_essential(f.name) && answer_connection_names(answer, f.name))
                         continue;
-                char *name = xspandup(f.name), *value = xspandup(f.value);
+                char *name = xspandup(f.name), *value = NULL;
+                if (m->upgraded && span_equal_nocase(f.name, span_of("Location")))
+                        value = upgrade_location(f.value, m->host);
+                if (!value)
+                        value = xspandup(f.value);
                 evhttp_add_header(out, name, value);
                 free(name);
                 free(value);

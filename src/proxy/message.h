@@ -16,9 +16,10 @@
 struct message {
         struct span method;
         bool connect;          /* CONNECT: a tunnel to host and port is wanted */
-        struct span scheme;    /* "http"; empty for CONNECT */
+        bool tls;              /* the host is asked over https */
+        bool upgraded;         /* although the client asked for http */
         char *host;            /* lower-case, without port and brackets; owned */
-        unsigned port;         /* 80 where the target names none */
+        unsigned port;         /* 80, or 443 over https, where the target names none */
         struct span authority; /* as the client spelled it: for Host */
         char *target;          /* path and query exactly as sent, "/" where there is none; owned */
         struct fields fields;  /* what goes upstream */
@@ -41,7 +42,12 @@ bool message_read(struct message *ret, struct evhttp_request *req, unsigned fiel
                   const char *via, struct message_fault *ret_fault);
 void message_done(struct message *m);
 
-/* Copies the end-to-end fields of an answer to `req`'s output headers, with Via added. */
-void message_copy_answer(struct evhttp_request *req, const struct fields *answer, const char *via);
+/* `https: upgrade`: a request for http becomes one for https. */
+void message_upgrade(struct message *m);
+
+/* Copies the end-to-end fields of an answer to the request `m` to `req`'s output headers, with Via
+ * added. */
+void message_copy_answer(struct evhttp_request *req, const struct message *m,
+                         const struct fields *answer, const char *via);
 
 #endif

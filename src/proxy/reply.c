@@ -34,11 +34,12 @@ static void close_after(struct evhttp_request *req)
         evhttp_add_header(out, "Connection", "close");
 }
 
-void reply_forward(struct evhttp_request *req, const struct upstream_answer *answer,
-                   const char *via, const struct reply_note *note, bool close)
+void reply_forward(struct evhttp_request *req, const struct message *m,
+                   const struct upstream_answer *answer, const char *via,
+                   const struct reply_note *note, bool close)
 {
         struct evkeyvalq *out = evhttp_request_get_output_headers(req);
-        message_copy_answer(req, answer->fields, via);
+        message_copy_answer(req, m, answer->fields, via);
         annotate(req, note);
         /* To an HTTP/1.0 client a body of unknown length ends with the connection; evhttp would
          * write Content-Length: 0 if it thought that the connection is to be kept. */
@@ -48,7 +49,8 @@ void reply_forward(struct evhttp_request *req, const struct upstream_answer *ans
                         ;
         if (close)
                 close_after(req);
-        char *reason = xspandup(answer->reason);
+        /* HTTP/2 has no reasons: evhttp knows the usual ones. */
+        char *reason = answer->reason.len ? xspandup(answer->reason) : NULL;
         evhttp_send_reply_start(req, answer->status, reason);
         free(reason);
 }

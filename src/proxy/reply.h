@@ -8,7 +8,7 @@
 #include "base/span.h"
 #include "base/usec.h"
 #include "egress/upstream.h"
-#include "proxy/head.h"
+#include "proxy/message.h"
 
 /* What the Weir-… fields say of the request; NULL pointers to it leave them out. */
 struct reply_note {
@@ -17,10 +17,11 @@ struct reply_note {
         const char *scope; /* NULL: not known yet */
 };
 
-/* Starts the upstream's answer; its body follows in chunks.
+/* Starts the upstream's answer to the request `m`; its body follows in chunks.
  * close     the connection ends after this answer */
-void reply_forward(struct evhttp_request *req, const struct upstream_answer *answer,
-                   const char *via, const struct reply_note *note, bool close);
+void reply_forward(struct evhttp_request *req, const struct message *m,
+                   const struct upstream_answer *answer, const char *via,
+                   const struct reply_note *note, bool close);
 
 /* weir's own answer, whole. */
 struct reply_refusal {

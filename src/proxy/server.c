@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/xalloc.h"
+#include "proxy/pem_file.h"
 #include "proxy/worker.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
@@ -50,6 +51,26 @@ static void name_worker(const struct worker *w)
         char name[16];
         snprintf(name, sizeof name, "worker %u", w->index);
         pthread_setname_np(w->thread, name);
+}
+
+static int check_ca_file(const struct policy *policy, char **ret_error)
+{
+        char *error = NULL;
+        int r = *policy->tls.ca_file ? pem_file_check(policy->tls.ca_file, &error) : 0;
+        if (r < 0)
+                *ret_error = xasprintf("tls.ca_file of %s%s: %s", policy->hosts[0] ? "rule " : "",
+                                       policy->hosts[0] ? policy->name : "the defaults", error);
+        free(error);
+        return r;
+}
+
+/* What the configuration names, as far as requests would fail for the lack of it. */
+static int check_files(const struct config *config, char **ret_error)
+{
+        int r = check_ca_file(&config->defaults, ret_error);
+        for (size_t i = 0; r == 0 && i < config->rule_count; i++)
+                r = check_ca_file(&config->rules[i], ret_error);
+        return r;
 }
 
 /* Signals belong to the thread that called server_start. */
@@ -117,7 +138,9 @@ int server_start_on(const struct listening_socket *sockets, size_t socket_count,
         s->shared.metrics = metrics_new(s->worker_count + 1);
         s->shared.reports = reports_new(s->worker_count);
         s->shared.done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        int r = open_logs(s, config, ret_error);
+        int r = check_files(config, ret_error);
+        if (r == 0)
+                r = open_logs(s, config, ret_error);
         if (r == 0) {
                 s->shared.gate = gate_new(s->worker_count, MAX_LANES, s->series);
                 state_restore(state, s->shared.gate);
@@ -140,10 +163,14 @@ unsigned server_port(const struct server *s)
         return listening_port(s->listening);
 }
 
-void server_reload(struct server *s, struct config *config)
+int server_reload(struct server *s, struct config *config, char **ret_error)
 {
+        int r = check_files(config, ret_error);
+        if (r < 0)
+                return r;
         for (unsigned i = 0; i < s->started; i++)
                 worker_reload(&s->workers[i], config);
+        return 0;
 }
 
 bool server_beats(struct server *s)

@@ -45,8 +45,13 @@ int server_start_on(const struct listening_socket *sockets, size_t socket_count,
 
 unsigned server_port(const struct server *s); /* of the first TCP listener */
 
-/* Requests that arrive from now on follow `config`; what has been learned stays. */
-void server_reload(struct server *s, struct config *config);
+/*
+ * Requests that arrive from now on follow `config`; what has been learned stays.
+ *
+ * Returns 0, or -errno with *ret_error as above where a file that it names cannot be used: the old
+ * one stays in force then.
+ */
+int server_reload(struct server *s, struct config *config, char **ret_error);
 
 /* Have the loops of all workers turned since this was called last? */
 bool server_beats(struct server *s);

@@ -3,6 +3,7 @@ import pytest
 
 from harness.daemon import Weir
 from harness.origin import Origin
+from harness.tls import Authority, TlsOrigin
 
 
 @pytest.fixture
@@ -34,6 +35,27 @@ def origins():
 
     def start(address="127.0.0.1"):
         running.append(Origin(address))
+        return running[-1]
+
+    yield start
+    for one in running:
+        one.close()
+    assert not [fault for one in running for fault in one.faults]
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory):
+    """The CA of the hosts in tests."""
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+def tls_origins(authority):
+    """tls_origins(CONTEXT): an origin that is asked over https."""
+    running = []
+
+    def start(context, kind=TlsOrigin, **more):
+        running.append(kind(context, **more))
         return running[-1]
 
     yield start

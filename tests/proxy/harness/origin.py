@@ -34,7 +34,7 @@ class Exchange:
 
     def close(self):
         with contextlib.suppress(OSError):
-            self.sock.shutdown(socket.SHUT_RDWR)
+            socket.socket.shutdown(self.sock, socket.SHUT_RDWR)
 
     def reset(self):
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -118,7 +118,7 @@ class Origin:
         with self.changed:
             for sock in self.sockets:
                 with contextlib.suppress(OSError):
-                    sock.shutdown(socket.SHUT_RDWR)
+                    socket.socket.shutdown(sock, socket.SHUT_RDWR)  # TLS's own breaks off its reader
         for thread in self.threads:
             thread.join(PATIENCE)
 
@@ -138,9 +138,14 @@ class Origin:
             self.threads.append(thread)
             thread.start()
 
+    def _open(self, sock):
+        """The connection as requests are read from it; TLS has its own."""
+        return sock
+
     def _serve(self, sock, number):
-        reader = Reader(sock)
         try:
+            sock = self._opened(sock)
+            reader = Reader(sock)
             with sock:
                 while True:
                     self._one(sock, reader, number)
@@ -151,6 +156,13 @@ class Origin:
         finally:
             with self.changed:
                 self.sockets.discard(sock)
+
+    def _opened(self, sock):
+        opened = self._open(sock)
+        with self.changed:
+            self.sockets.discard(sock)
+            self.sockets.add(opened)
+        return opened
 
     def _one(self, sock, reader, number):
         request = Request(reader.until(b"\r\n\r\n"))
