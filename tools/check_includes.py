@@ -31,7 +31,7 @@ LIBRARIES = {
     "nettle/": ["runtime"],
     "systemd/": ["runtime"],
     "zlib.h": ["proxy"],
-    "pthread.h": ["runtime", "proxy", "cli"],
+    "pthread.h": ["runtime", "proxy", "admin", "cli"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 

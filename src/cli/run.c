@@ -11,6 +11,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "admin/admin.h"
+#include "base/xalloc.h"
 #include "cli/check.h"
 #include "cli/inherited.h"
 #include "cli/process.h"
@@ -27,6 +29,7 @@ struct run {
         struct config *started; /* at the start, with what only a restart changes */
         struct state *state;    /* NULL: nothing is remembered */
         struct server *server;
+        struct admin *admin; /* NULL: off */
         usec_t next_save;
         usec_t next_tell, tell_every; /* systemd how it goes; USEC_MAX: it does not listen */
         bool beats;                   /* the workers, when it was told last */
@@ -44,23 +47,13 @@ static void log_faults(const struct config_faults *faults, const char *path)
         }
 }
 
-/* Reads the file anew; NULL with every fault logged where it is bad. */
-static struct config *load(const struct run *run)
+/* Reads the file, anew or for the first time; NULL with every fault logged where it is bad. */
+static struct config *load(const struct run *run, struct config_faults *ret_faults)
 {
         struct config *config = NULL;
-        struct config_faults faults = {0};
-        if (config_reload(run->path, run->listen, run->started, &config, &faults) < 0) {
-                log_faults(&faults, run->path);
-                config_faults_done(&faults);
-                return NULL;
-        }
+        if (config_reload(run->path, run->listen, run->started, &config, ret_faults) < 0)
+                log_faults(ret_faults, run->path);
         return config;
-}
-
-static void warn_of_restart(void *arg, const char *key)
-{
-        (void)arg;
-        log_warn("%s has changed: that takes effect with the next start", key);
 }
 
 /* log.file: the log is standard error, wherever that leads. */
@@ -131,26 +124,74 @@ static void tell_if_due(struct run *run)
 
 /* ---- signals ---- */
 
-static void reload(struct run *run)
+/* Keys that only a restart changes. */
+struct restart {
+        const char **keys; /* NULL-terminated */
+        size_t count;
+};
+
+static void on_restart_key(void *arg, const char *key)
 {
-        struct config *config = load(run);
+        struct restart *r = arg;
+        r->keys = xrealloc(r->keys, (r->count + 2) * sizeof *r->keys);
+        r->keys[r->count++] = key;
+        r->keys[r->count] = NULL;
+        log_warn("%s has changed: that takes effect with the next start", key);
+}
+
+/* 0 or -errno, with a fault where it cannot be used. */
+static int put_in_force(struct run *run, struct config *config, struct config_faults *faults,
+                        struct restart *restart)
+{
         char *error = NULL;
-        if (config && server_reload(run->server, config, &error) < 0) {
+        int r = server_reload(run->server, config, &error);
+        if (r < 0) {
                 log_error("%s", error);
+                config_faults_add(faults, 0, 0, NULL, "%s", error);
                 free(error);
-                config_unref(config);
-                config = NULL;
+                return r;
         }
-        if (!config) {
-                log_error("the configuration was not reloaded: the old one stays in force");
-                return;
-        }
-        config_needs_restart(run->config, config, warn_of_restart, NULL);
+        config_needs_restart(run->config, config, on_restart_key, restart);
         log_set(config->log.level, config->log.format);
+        admin_reload(run->admin, config);
         config_unref(run->config);
         run->config = config;
         plan_save(run);
-        log_info("configuration reloaded");
+        return 0;
+}
+
+/* Reads the file anew, and takes it where it is good. */
+static bool read_anew(struct run *run, struct config_faults *faults, struct restart *restart)
+{
+        struct config *config = load(run, faults);
+        if (!config)
+                return false;
+        if (put_in_force(run, config, faults, restart) == 0)
+                return true;
+        config_unref(config);
+        return false;
+}
+
+/* asked  the number of the request that asks for it; 0: a signal did */
+static void reload(struct run *run, uint64_t asked)
+{
+        struct config_faults faults = {0};
+        struct restart restart = {NULL, 0};
+        sd_tell_reloading();
+        bool good = read_anew(run, &faults, &restart);
+        if (good)
+                log_info("configuration reloaded");
+        else
+                log_error("the configuration was not reloaded: the old one stays in force");
+        metrics_add(server_metrics_writer(run->server), METRIC_RELOADS, good, 1);
+        if (asked)
+                admin_reload_done(run->admin, asked,
+                                  &(struct admin_reloaded){.path = run->path,
+                                                           .faults = good ? NULL : &faults,
+                                                           .restart = restart.keys});
+        sd_tell_ready();
+        free(restart.keys);
+        config_faults_done(&faults);
 }
 
 static void reopen_logs(struct run *run)
@@ -160,14 +201,15 @@ static void reopen_logs(struct run *run)
         log_info("log files reopened");
 }
 
-/* Waits for the next signal, at most until `deadline`; 0 when it came first or the server has
- * ended. */
+/* Waits for the next signal, at most until `deadline`; 0 when it came first, somebody asks for a
+ * reload, or, once draining, the server has ended. */
 static int next_signal(struct run *run, usec_t deadline, bool draining)
 {
         deadline = usec_min(deadline, run->next_tell);
         struct pollfd fds[] = {
             {.fd = run->signals, .events = POLLIN},
-            {.fd = draining ? server_done_fd(run->server) : -1, .events = POLLIN}};
+            {.fd = draining ? server_done_fd(run->server) : admin_reload_fd(run->admin),
+             .events = POLLIN}};
         int timeout = -1;
         if (deadline != USEC_MAX)
                 timeout =
@@ -182,13 +224,14 @@ static void serve(struct run *run)
 {
         for (;;) {
                 int signal = next_signal(run, run->next_save, false);
+                uint64_t asked = admin_reload_wanted(run->admin);
+                if (asked)
+                        reload(run, asked);
                 save_if_due(run);
                 tell_if_due(run);
                 switch (signal) {
                 case SIGHUP:
-                        sd_tell_reloading();
-                        reload(run);
-                        sd_tell_ready();
+                        reload(run, 0);
                         break;
                 case SIGUSR1:
                         reopen_logs(run);
@@ -215,6 +258,7 @@ static void drain(struct run *run)
         log_info("stopping: %zu requests open, of them %zu queued and %zu in flight",
                  counts.exchanges, counts.governor.queued + counts.governor.sleeping,
                  counts.governor.in_flight);
+        admin_drain(run->admin);
         server_drain(run->server);
         while (!server_drained(run->server) && clock_now() < deadline) {
                 int signal = next_signal(run, deadline, true);
@@ -224,6 +268,7 @@ static void drain(struct run *run)
                         break;
                 }
         }
+        admin_stop(run->admin);
         server_stop(run->server, 0, &counts);
         log_info("stopped: %zu open, %zu queued, %zu in flight, %zu connections, %zu served",
                  counts.exchanges, counts.governor.queued + counts.governor.sleeping,
@@ -249,6 +294,14 @@ static int usage(void)
         return 2;
 }
 
+static int start_admin(struct run *run)
+{
+        return admin_start(run->admin,
+                           &(struct admin_sources){.gate = server_gate(run->server),
+                                                   .metrics = server_metrics(run->server),
+                                                   .reports = server_reports(run->server)});
+}
+
 /* Everything that can refuse to start, before the first listener opens. */
 static int start(struct run *run)
 {
@@ -258,10 +311,14 @@ static int start(struct run *run)
                 return r;
         r = state_open(run->config->state.dir, &run->state, &error);
         if (r == 0)
+                r = admin_open(run->config, &run->admin, &error);
+        if (r == 0)
                 r = server_start_on(run->inherited.sockets, run->inherited.count, run->config,
                                     run->state, &run->server, &error);
-        if (r < 0)
+        if (r < 0) {
                 log_error("%s", error);
+                admin_stop(run->admin);
+        }
         free(error);
         return r;
 }
@@ -269,6 +326,8 @@ static int start(struct run *run)
 /* From the ready listeners to the last request. */
 static void serve_to_the_end(struct run *run)
 {
+        if (start_admin(run) < 0)
+                abort(); /* no thread, no eventfd: nothing else would go either */
         log_info("ready: %u workers, configuration %s", run->config->workers,
                  run->path ? run->path : "built in");
         plan_save(run);
@@ -291,7 +350,9 @@ static bool configure(struct run *run, const char *listen)
                 return false;
         }
         run->listen = run->inherited.count ? run->inherited.addresses : listen ? list : NULL;
-        run->config = load(run);
+        struct config_faults faults = {0};
+        run->config = load(run, &faults);
+        config_faults_done(&faults);
         return run->config != NULL;
 }
 

@@ -257,7 +257,7 @@ static void override_listen(struct loader *l, const char *const *addresses)
 }
 
 /* The named set also holds 0.0.0.0 and ::, on which a listener is reached from everywhere. */
-static bool on_loopback(const char *address)
+bool config_is_on_loopback(const char *address)
 {
         struct sockaddr_storage sa;
         struct cidr_set set = {0};
@@ -297,7 +297,7 @@ static void settle_policy(struct policy *p, unsigned generation)
 static void settle(struct config *c, char *const *listens_on)
 {
         for (char *const *address = listens_on; *address; address++)
-                if (!on_loopback(*address)) {
+                if (!config_is_on_loopback(*address)) {
                         /* who reaches the proxy from outside must not reach the inside through it
                          */
                         cidr_set_add_named(&c->destinations.deny, span_of("loopback"));

@@ -101,6 +101,10 @@ const struct policy *config_policy(const struct config *c, struct span host);
 /* Is there a host whose HTTPS is opened (intercept)? */
 bool config_opens_https(const struct config *c);
 
+/* Can an address of `listen` or admin.listen be reached from this machine alone? Local sockets can,
+ * by those whom the file system lets. */
+bool config_is_on_loopback(const char *address);
+
 /* Calls `each` with every key that differs and that a reload cannot change. */
 void config_needs_restart(const struct config *before, const struct config *after,
                           void (*each)(void *arg, const char *key), void *arg);

@@ -103,6 +103,7 @@ static void hand_report_over(struct exchange *ex, usec_t duration, size_t bytes_
             .answered = ex->class != NULL,
             .class = ex->told.class,
             .outcome = ex->outcome,
+            .relayed = ex->relay != NULL,
             .status = ex->status,
             .attempts = ex->attempts,
             .refusals = ex->refusals,

@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/xalloc.h"
@@ -18,17 +17,11 @@ struct share {
         bool taken;
 };
 
-struct local_socket {
-        char *path;
-        dev_t device;
-        ino_t inode;
-};
-
 struct listening {
         unsigned workers, port;
         struct share *shares; /* one for each worker */
         size_t local_count;
-        struct local_socket *locals; /* to be removed at the end */
+        struct listener_local *locals; /* to be removed at the end */
 };
 
 struct listening *listening_new(unsigned workers)
@@ -39,25 +32,13 @@ struct listening *listening_new(unsigned workers)
         return l;
 }
 
-/* Another process may have put its own socket there since. */
-static void remove_local_sockets(struct listening *l)
-{
-        for (size_t i = 0; i < l->local_count; i++) {
-                const struct local_socket *local = &l->locals[i];
-                struct stat st;
-                if (lstat(local->path, &st) == 0 && st.st_dev == local->device &&
-                    st.st_ino == local->inode)
-                        unlink(local->path);
-                free(local->path);
-        }
-        free(l->locals);
-}
-
 void listening_free(struct listening *l)
 {
         if (!l)
                 return;
-        remove_local_sockets(l);
+        for (size_t i = 0; i < l->local_count; i++)
+                listener_local_remove(&l->locals[i]);
+        free(l->locals);
         for (unsigned w = 0; w < l->workers; w++) {
                 struct share *s = &l->shares[w];
                 for (size_t i = 0; i < s->count && !s->taken; i++)
@@ -90,40 +71,10 @@ unsigned listening_port(const struct listening *l)
 
 /* ---- opening ---- */
 
-/* "" where there is none. */
-static const char *advice(int r, bool local)
-{
-        switch (-r) {
-        case EADDRINUSE:
-                return local ? "; another process listens there, or it is no socket: choose "
-                               "another path with listen: in the configuration or --listen"
-                             : "; choose another with listen: in the configuration or --listen";
-        case EADDRNOTAVAIL:
-                return "; this machine has no such address: see listen: in the configuration";
-        case EACCES:
-                return local ? "; see to the permissions of its directory"
-                             : "; ports below 1024 take CAP_NET_BIND_SERVICE or a socket unit";
-        case ENOENT:
-        case ENOTDIR:
-                return "; make its directory first";
-        default:
-                return "";
-        }
-}
-
 static int fail(int r, const char *address, char **ret_error)
 {
-        *ret_error = xasprintf("cannot listen on %s: %s%s", address, strerrordesc_np(-r),
-                               advice(r, strncmp(address, "unix:", 5) == 0));
+        *ret_error = listener_fault(r, address, "listen: in the configuration or --listen");
         return r;
-}
-
-static void note_local_socket(struct listening *l, const char *path)
-{
-        struct stat st;
-        if (lstat(path, &st) == 0)
-                l->locals[l->local_count++] =
-                    (struct local_socket){xstrdup(path), st.st_dev, st.st_ino};
 }
 
 static int open_address(struct listening *l, const char *address,
@@ -139,7 +90,7 @@ static int open_address(struct listening *l, const char *address,
         for (unsigned w = 0; w < l->workers; w++)
                 add(l, w, fds[w]);
         if (port == 0)
-                note_local_socket(l, address + strlen("unix:"));
+                listener_local_note(address, &l->locals[l->local_count++]);
         else if (l->port == 0)
                 l->port = port;
 out:

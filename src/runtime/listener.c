@@ -8,9 +8,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "base/xalloc.h"
 
 #define BACKLOG 4096
 
@@ -186,4 +190,51 @@ fail:
         while (opened > 0)
                 close(ret_fds[--opened]);
         return r;
+}
+
+/* "" where there is none; some end with where to do something about it. */
+static const char *advice(int r, bool local, bool *ret_where)
+{
+        *ret_where = r == -EADDRINUSE || r == -EADDRNOTAVAIL;
+        switch (-r) {
+        case EADDRINUSE:
+                return local ? "; another process listens there, or it is no socket: choose "
+                               "another path with "
+                             : "; choose another with ";
+        case EADDRNOTAVAIL:
+                return "; this machine has no such address: see ";
+        case EACCES:
+                return local ? "; see to the permissions of its directory"
+                             : "; ports below 1024 take CAP_NET_BIND_SERVICE or a socket unit";
+        case ENOENT:
+        case ENOTDIR:
+                return "; make its directory first";
+        default:
+                return "";
+        }
+}
+
+char *listener_fault(int r, const char *address, const char *setting)
+{
+        bool where;
+        const char *text = advice(r, strncmp(address, "unix:", 5) == 0, &where);
+        return xasprintf("cannot listen on %s: %s%s%s", address, strerrordesc_np(-r), text,
+                         where ? setting : "");
+}
+
+void listener_local_note(const char *address, struct listener_local *ret)
+{
+        struct stat st;
+        *ret = (struct listener_local){.path = NULL};
+        if (strncmp(address, "unix:", 5) == 0 && lstat(address + 5, &st) == 0)
+                *ret = (struct listener_local){xstrdup(address + 5), st.st_dev, st.st_ino};
+}
+
+void listener_local_remove(struct listener_local *l)
+{
+        struct stat st;
+        if (l->path && lstat(l->path, &st) == 0 && st.st_dev == l->device && st.st_ino == l->inode)
+                unlink(l->path);
+        free(l->path);
+        l->path = NULL;
 }

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 
 #define LISTENER_TEXT_SIZE 128
 
@@ -34,5 +35,25 @@ int listener_listen(int fd);
  * Returns 0, -EPROTOTYPE where it is no listening stream socket of IP or a local one, or -errno.
  */
 int listener_adopt(int fd, char ret_text[static LISTENER_TEXT_SIZE], unsigned *ret_port);
+
+/* Why an address cannot be listened on and what to do, as one plain line; the caller frees it.
+ *
+ * r        what listener_bind or listener_listen returned
+ * setting  where the address is set, for people
+ */
+char *listener_fault(int r, const char *address, const char *setting);
+
+/* A local socket in the file system, to be removed by those who made it. */
+struct listener_local {
+        char *path; /* owned; NULL: there is none */
+        dev_t device;
+        ino_t inode;
+};
+
+/* Of an address that was just opened; of a TCP one there is nothing to note. */
+void listener_local_note(const char *address, struct listener_local *ret);
+
+/* Removes it, unless another process has put its own socket there since. */
+void listener_local_remove(struct listener_local *l);
 
 #endif

@@ -27,7 +27,8 @@ struct report {
         bool answered;                       /* `class` is that of the last answer or failure */
         enum answer_class class;
         enum outcome outcome;
-        int status; /* as the client saw it; 0: it saw none */
+        bool relayed; /* a tunnel: its duration is up to the client */
+        int status;   /* as the client saw it; 0: it saw none */
         unsigned attempts;
         unsigned refusals; /* answers of 429 on the way, the last one included */
         size_t bytes_in, bytes_out;
