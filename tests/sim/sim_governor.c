@@ -457,7 +457,7 @@ static void every_ticket_ends_once(void **state)
                 for (uint64_t seed = 1; seed <= 5; seed++)
                         run(&plans[i], seed, replies, cancelled, events);
         for (size_t i = 0; i < COUNT_OF(replies); i++)
-                if (replies[i] < 10)
+                if (i != TICKET_NO_ENDPOINT && replies[i] < 10) /* there is no pool here */
                         fail_msg("reply %zu: only %zu times", i, replies[i]);
         for (size_t i = 0; i < COUNT_OF(cancelled); i++) /* IDLE counts those in the mailbox */
                 if (cancelled[i] < 10)
