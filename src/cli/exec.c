@@ -14,6 +14,7 @@
 #include "cli/client_env.h"
 #include "cli/client_trust.h"
 #include "cli/exec_child.h"
+#include "cli/exec_figures.h"
 #include "cli/exec_report.h"
 #include "cli/process.h"
 #include "proxy/intercept_ca.h"

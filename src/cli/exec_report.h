@@ -1,46 +1,10 @@
-/* cli/exec_report.h - what came of the requests of one command, for people. */
+/* cli/exec_report.h - the summary of `weir exec`, for people. */
 #ifndef WEIR_CLI_EXEC_REPORT_H
 #define WEIR_CLI_EXEC_REPORT_H
 
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include "base/usec.h"
-#include "core/histogram.h"
-
-struct exec_status {
-        int status;
-        uint64_t count;
-};
-
-struct exec_scope {
-        char *key;          /* owned */
-        uint64_t sent;      /* attempts */
-        double rate;        /* requests/s that it was found to take; 0: not known */
-        double concurrency; /* requests in flight */
-        usec_t closed_for;  /* 0: open */
-};
-
-struct exec_figures {
-        usec_t span;         /* how long the command ran */
-        uint64_t requests;   /* that have ended */
-        uint64_t succeeded;  /* answered with 2xx or 3xx */
-        uint64_t unanswered; /* the command left before */
-        uint64_t retries;
-        struct exec_status *answers, *absorbed; /* by status; owned */
-        size_t answer_count, absorbed_count;
-        struct histogram duration, queued;
-        struct exec_scope *scopes; /* those with an attempt; owned, as are their keys */
-        size_t scope_count;
-};
-
-struct server;
-
-/* Gathers them from a server that has drained or still runs; `span` is the caller's. Free with
- * exec_figures_done. */
-void exec_figures_take(struct server *s, struct exec_figures *ret);
-void exec_figures_done(struct exec_figures *f);
+#include "cli/exec_figures.h"
 
 void exec_report_print(FILE *to, struct exec_figures *f); /* puts the scopes in order */
 

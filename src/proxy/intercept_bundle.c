@@ -19,8 +19,15 @@
 /* Oracle's trustedKeyUsage, and any purpose (RFC 5280, 4.2.1.12). */
 #define TRUSTED_KEY_USAGE "2.16.840.1.113894.746875.1.1"
 
+struct file {
+        dev_t device;
+        ino_t inode;
+};
+
 struct intercept_bundle {
         STACK_OF(X509) * certificates;
+        struct file *files; /* read already: most variables of an environment name the same one */
+        size_t file_count;
 };
 
 struct intercept_bundle *intercept_bundle_new(void)
@@ -37,6 +44,7 @@ void intercept_bundle_free(struct intercept_bundle *b)
         if (!b)
                 return;
         sk_X509_pop_free(b->certificates, X509_free);
+        free(b->files);
         free(b);
 }
 
@@ -62,6 +70,32 @@ size_t intercept_bundle_add(struct intercept_bundle *b, struct span pem)
         return count;
 }
 
+static bool has_file(const struct intercept_bundle *b, const struct stat *st)
+{
+        for (size_t i = 0; i < b->file_count; i++)
+                if (b->files[i].device == st->st_dev && b->files[i].inode == st->st_ino)
+                        return true;
+        return false;
+}
+
+/* 0; -EINVAL: no certificate is in it; -errno. */
+static int add_open_file(struct intercept_bundle *b, int fd, const struct stat *st)
+{
+        if (has_file(b, st))
+                return 0;
+        char *text = xmalloc((size_t)st->st_size + 1);
+        ssize_t n = read(fd, text, (size_t)st->st_size);
+        int r = n < 0 ? -errno : 0;
+        if (r == 0 && intercept_bundle_add(b, (struct span){text, (size_t)n}) == 0)
+                r = -EINVAL;
+        free(text);
+        if (r == 0) {
+                b->files = xrealloc(b->files, (b->file_count + 1) * sizeof *b->files);
+                b->files[b->file_count++] = (struct file){st->st_dev, st->st_ino};
+        }
+        return r;
+}
+
 int intercept_bundle_add_file(struct intercept_bundle *b, const char *path)
 {
         struct stat st;
@@ -69,15 +103,8 @@ int intercept_bundle_add_file(struct intercept_bundle *b, const char *path)
         int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
         if (r == 0 && (!S_ISREG(st.st_mode) || st.st_size > MAX_FILE_BYTES))
                 r = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-        if (r == 0) {
-                char *text = xmalloc((size_t)st.st_size + 1);
-                ssize_t n = read(fd, text, (size_t)st.st_size);
-                if (n < 0)
-                        r = -errno;
-                else if (intercept_bundle_add(b, (struct span){text, (size_t)n}) == 0)
-                        r = -EINVAL;
-                free(text);
-        }
+        if (r == 0)
+                r = add_open_file(b, fd, &st);
         if (fd >= 0)
                 close(fd);
         return r;

@@ -262,6 +262,22 @@ def test_the_bundle_holds_all_cas(weir_exec, tmp_path):
     assert (weir_exec.state / "ca.key").stat().st_mode & 0o777 == 0o600
 
 
+def test_javas_trust_store_holds_the_same(weir_exec, tmp_path):
+    """Each marked as trusted, without which Java passes it over."""
+    copy = tmp_path / "store"
+    copied = weir_exec.run("sh", "-c", f'cp "${{SSL_CERT_FILE%.pem}}.p12" {copy}; grep -c BEGIN "$SSL_CERT_FILE"')
+    listed = subprocess.run(
+        ["openssl", "pkcs12", "-in", str(copy), "-passin", "pass:changeit", "-nokeys"],
+        check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    count = int(copied.stdout)
+    assert listed.count("BEGIN CERTIFICATE") == count
+    marks = re.findall(r"Trusted key usage \(Oracle\):|2\.16\.840\.1\.113894\.746875\.1\.1:", listed)
+    assert len(marks) == count
+    names = re.findall(r"friendlyName: (\S+)", listed)
+    assert len(set(names)) == count
+
+
 def test_a_file_of_the_users_that_cannot_be_read_is_told(weir_exec):
     done = weir_exec.run("true", env={"PIP_CERT": "/no/such.pem", "REQUESTS_CA_BUNDLE": "/dev/null"})
     assert done.returncode == 0
