@@ -39,7 +39,7 @@ static int read_file(const char *path, size_t max, struct span *ret)
 
 static bool is_same(const char *path, struct span content)
 {
-        struct span there;
+        struct span there = {NULL, 0};
         if (read_file(path, content.len + 1, &there) < 0)
                 return false;
         bool same = span_equal(there, content);

@@ -98,7 +98,7 @@ static int add_open_file(struct intercept_bundle *b, int fd, const struct stat *
 
 int intercept_bundle_add_file(struct intercept_bundle *b, const char *path)
 {
-        struct stat st;
+        struct stat st = {0};
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
         if (r == 0 && (!S_ISREG(st.st_mode) || st.st_size > MAX_FILE_BYTES))
