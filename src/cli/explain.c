@@ -138,7 +138,6 @@ static void collect(struct explain *x, const struct config *config)
         if (x->policy == &config->defaults)
                 add_row(x, "rule", x->policy->name, xstrdup("built in"));
         config_explain(config, x->policy, on_setting, x);
-        add_row(x, "egress", "direct", xstrdup("built in"));
 }
 
 static int width(const char *text, int least)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/xalloc.h"
+#include "config/nearest.h"
 
 struct checking {
         const char *path;
@@ -52,6 +53,31 @@ void check_policy(const struct policy *p, const struct node *n, const char *path
         } else if (start && l->start < l->floor) {
                 unfit(&c, start, "limit.start", l->start, "less", "limit.floor", l->floor);
         }
+}
+
+/* Where it is not given, the fault is one of the defaults, and named there. */
+void check_egress(const struct config *c, const struct policy *p, const struct node *n,
+                  const char *path, size_t since, struct config_faults *faults)
+{
+        const struct checking checking = {path, since, faults};
+        const struct node *egress = node_entry(n, "egress");
+        struct nearest nearest;
+        if (!egress || is_faulty(&checking, egress) || strcmp(p->egress, "direct") == 0 ||
+            config_pool(c, p->egress))
+                return;
+        nearest_init(&nearest, span_of(p->egress));
+        nearest_consider(&nearest, span_of("direct"));
+        for (size_t i = 0; i < c->pool_count; i++)
+                nearest_consider(&nearest, span_of(c->pools[i].name));
+        char *full = xasprintf("%s.egress", path);
+        if (nearest.best.ptr)
+                config_faults_add(faults, egress->line, egress->column, full,
+                                  "there is no pool \"%s\"; did you mean \"%.*s\"?", p->egress,
+                                  (int)nearest.best.len, nearest.best.ptr);
+        else
+                config_faults_add(faults, egress->line, egress->column, full,
+                                  "there is no pool \"%s\"", p->egress);
+        free(full);
 }
 
 /* A certificate with a key from elsewhere is never what was meant. */

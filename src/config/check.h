@@ -16,6 +16,10 @@
 void check_policy(const struct policy *p, const struct node *n, const char *path, size_t since,
                   struct config_faults *faults);
 
+/* Checks that the pool of a policy is there; the rest as above. Pools are read by then. */
+void check_egress(const struct config *c, const struct policy *p, const struct node *n,
+                  const char *path, size_t since, struct config_faults *faults);
+
 /* Checks what is wrong between keys outside of policies. `root` is the file's map, or NULL; `since`
  * as above. */
 void check_config(const struct config *c, const struct node *root, size_t since,

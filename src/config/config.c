@@ -41,6 +41,7 @@ void config_unref(struct config *c)
         cidr_set_done(&c->destinations.allow);
         pool_done(&c->private->pool);
         free(c->rules);
+        free(c->pools);
         free(c->private);
         free(c);
 }
@@ -61,18 +62,44 @@ bool config_opens_https(const struct config *c)
         return opens;
 }
 
-static void read_setting(struct loader *l, const struct setting *s, const char *path,
-                         const struct node *n, struct policy *policy)
+const struct egress_pool *config_pool(const struct config *c, const char *name)
 {
-        struct reading r = {s, path, l->config, policy, &l->config->private->pool, l->faults};
+        for (size_t i = 0; i < c->pool_count; i++)
+                if (strcmp(c->pools[i].name, name) == 0)
+                        return &c->pools[i];
+        return NULL;
+}
+
+/* The policy or pool whose keys are read; both NULL outside of these. */
+struct part {
+        struct policy *policy;
+        struct egress_pool *pool;
+};
+
+static struct reading reading_of(const struct loader *l, const struct setting *s, const char *path,
+                                 struct part part)
+{
+        return (struct reading){.setting = s,
+                                .path = path,
+                                .config = l->config,
+                                .policy = part.policy,
+                                .part = s->place == IN_POOL ? (void *)part.pool : part.policy,
+                                .pool = &l->config->private->pool,
+                                .faults = l->faults};
+}
+
+static void read_setting(struct loader *l, const struct setting *s, const char *path,
+                         const struct node *n, struct part part)
+{
+        struct reading r = reading_of(l, s, path, part);
         if (s->state == SETTING_LATER) {
                 config_faults_add(l->faults, n->key_line, n->key_column, path,
                                   "not available in this version");
                 return;
         }
         kind_read(&r, n);
-        if (s->place != IN_CONFIG)
-                *setting_place(s, policy) = (struct policy_place){n->line, n->column};
+        if (s->place == IN_POLICY || s->place == IN_RULE)
+                *setting_place(s, part.policy) = (struct policy_place){n->line, n->column};
 }
 
 static void unknown_key(struct loader *l, const char *path, const char *row, const struct node *n)
@@ -99,48 +126,54 @@ static char *below(const char *path, const char *key)
         return full;
 }
 
+/* Is it a map? A fault where it is neither that nor left out. */
+static bool has_keys(struct loader *l, const struct node *n, const char *path)
+{
+        char got[NODE_DESCRIPTION_MAX];
+        if (n->kind == NODE_MAP)
+                return true;
+        node_describe(n, got);
+        if (n->kind != NODE_BAD)
+                config_faults_add(l->faults, n->line, n->column, path, "expected keys, got %s",
+                                  got);
+        return false;
+}
+
 /*
  * Reads the keys of a map.
  *
- * path  of the map as shown: "", "defaults", "rules[2].limit"
- * row   the same as in the table: "rules[].limit"
+ * path  of the map as shown: "", "defaults", "rules[2].limit", "pools.fast.quarantine"
+ * row   the same as in the table: "rules[].limit", "pools[].quarantine"
  */
 static void read_map(struct loader *l, const struct node *map, const char *path, const char *row,
-                     struct policy *policy)
+                     struct part part)
 {
         for (size_t i = 0; i < map->count; i++) {
                 const struct node *n = map->children[i];
                 char *path_below = below(path, n->key), *row_below = below(row, n->key);
                 bool dotted = strchr(n->key, '.') != NULL; /* is no path in a file */
                 const struct setting *s = dotted ? NULL : setting_find(row_below);
-                if (strcmp(row_below, "rules") == 0)
-                        ; /* wants the defaults first */
+                if (strcmp(row_below, "rules") == 0 || strcmp(row_below, "pools") == 0)
+                        ; /* rules want the defaults first; a pool's keys are below its name */
                 else if (s)
-                        read_setting(l, s, path_below, n, policy);
+                        read_setting(l, s, path_below, n, part);
                 else if (dotted || !setting_is_group(row_below))
                         unknown_key(l, path_below, row_below, n);
-                else if (n->kind == NODE_MAP)
-                        read_map(l, n, path_below, row_below, policy);
-                else if (n->kind != NODE_BAD && !node_is_null(n)) {
-                        char got[NODE_DESCRIPTION_MAX];
-                        node_describe(n, got);
-                        config_faults_add(l->faults, n->line, n->column, path_below,
-                                          "expected keys, got %s", got);
-                }
+                else if (!node_is_null(n) && has_keys(l, n, path_below))
+                        read_map(l, n, path_below, row_below, part);
                 free(path_below);
                 free(row_below);
         }
 }
 
 /* Where only a value counts and no faults: the table's own texts. */
-static void read_fallback(struct loader *l, const struct setting *s)
+static void read_fallback(struct loader *l, const struct setting *s, struct part part)
 {
         struct node *n;
         size_t before = l->faults->count;
         if (document_parse(span_of(s->fallback), &n, l->faults) < 0 || !n)
                 abort(); /* the table is wrong */
-        struct reading r = {
-            s, s->path, l->config, &l->config->defaults, &l->config->private->pool, l->faults};
+        struct reading r = reading_of(l, s, s->path, part);
         kind_read(&r, n);
         if (l->faults->count != before)
                 abort();
@@ -162,15 +195,9 @@ static void read_rule(struct loader *l, const struct node *n, const char *path, 
 {
         size_t before = l->faults->count;
         inherit(l, p);
-        if (n->kind != NODE_MAP) {
-                char got[NODE_DESCRIPTION_MAX];
-                node_describe(n, got);
-                if (n->kind != NODE_BAD)
-                        config_faults_add(l->faults, n->line, n->column, path,
-                                          "expected keys, got %s", got);
+        if (!has_keys(l, n, path))
                 return;
-        }
-        read_map(l, n, path, "rules[]", p);
+        read_map(l, n, path, "rules[]", (struct part){.policy = p});
         if (!node_entry(n, "hosts"))
                 config_faults_add(l->faults, n->line, n->column, path, "hosts is missing");
         if (!p->name && p->hosts && !node_entry(n, "name")) {
@@ -179,6 +206,7 @@ static void read_rule(struct loader *l, const struct node *n, const char *path, 
                     *setting_place(setting_find("rules[].hosts"), p);
         }
         check_policy(p, n, path, before, l->faults);
+        check_egress(l->config, p, n, path, before, l->faults);
 }
 
 static void read_rules(struct loader *l, const struct node *list)
@@ -212,10 +240,48 @@ static void read_given(struct loader *l, const char *text)
                 return;
         if (document_parse(span_of(text), &n, l->faults) < 0 || !n)
                 abort();
-        read_map(l, n, "", "", &l->config->defaults);
+        read_map(l, n, "", "", (struct part){.policy = &l->config->defaults});
         if (l->faults->count != before)
                 abort();
         node_free(n);
+}
+
+static void read_pool(struct loader *l, const struct node *n, const char *path,
+                      struct egress_pool *pool)
+{
+        const struct part part = {.pool = pool};
+        for (size_t i = 0; i < setting_count; i++)
+                if (settings[i].place == IN_POOL && settings[i].fallback)
+                        read_fallback(l, &settings[i], part);
+        pool->name = pool_dup(&l->config->private->pool, span_of(n->key));
+        if (!value_is_name(n->key))
+                config_faults_add(l->faults, n->key_line, n->key_column, path, "expected %s",
+                                  kind_expected(KIND_NAME));
+        else if (strcmp(n->key, "direct") == 0)
+                config_faults_add(l->faults, n->key_line, n->key_column, path,
+                                  "\"direct\" is the way out that is no pool");
+        if (!has_keys(l, n, path))
+                return;
+        read_map(l, n, path, "pools[]", part);
+        if (!node_entry(n, "endpoints"))
+                config_faults_add(l->faults, n->line, n->column, path, "endpoints is missing");
+        for (size_t i = 0; i < pool->endpoints.count; i++)
+                if (pool->endpoints.list[i].max_in_flight == 0)
+                        pool->endpoints.list[i].max_in_flight = pool->max_in_flight;
+}
+
+static void read_pools(struct loader *l, const struct node *map)
+{
+        struct config *c = l->config;
+        if (!map || node_is_null(map) || !has_keys(l, map, "pools"))
+                return;
+        c->pools = xcalloc(map->count, sizeof *c->pools);
+        c->pool_count = map->count;
+        for (size_t i = 0; i < map->count; i++) {
+                char *path = below("pools", map->children[i]->key);
+                read_pool(l, map->children[i], path, &c->pools[i]);
+                free(path);
+        }
 }
 
 static void read_root(struct loader *l, const struct node *root, const struct config_given *given)
@@ -232,10 +298,13 @@ static void read_root(struct loader *l, const struct node *root, const struct co
         read_given(l, given->below);
         size_t before = l->faults->count;
         if (root)
-                read_map(l, root, "", "", &c->defaults);
+                read_map(l, root, "", "", (struct part){.policy = &c->defaults});
         read_given(l, given->above);
+        read_pools(l, node_entry(root, "pools"));
+        const struct node *defaults = node_entry(root, "defaults");
         check_config(c, root, before, l->faults);
-        check_policy(&c->defaults, node_entry(root, "defaults"), "defaults", before, l->faults);
+        check_policy(&c->defaults, defaults, "defaults", before, l->faults);
+        check_egress(c, &c->defaults, defaults, "defaults", before, l->faults);
         read_rules(l, node_entry(root, "rules"));
 }
 
@@ -273,7 +342,7 @@ bool config_is_on_loopback(const char *address)
         return yes;
 }
 
-static void settle_policy(struct policy *p, unsigned generation)
+static void settle_policy(const struct config *c, struct policy *p, unsigned generation)
 {
         struct limiter_policy *l = &p->lane.limit;
         const char *follows = NULL;
@@ -290,6 +359,39 @@ static void settle_policy(struct policy *p, unsigned generation)
                     *setting_place(setting_find(follows), p);
         p->lane.retry_share = p->retry.budget;
         p->lane.generation = generation;
+        p->pool = config_pool(c, p->egress);
+        p->lane.session_order = p->session_order;
+        p->lane.by_endpoint = false;
+        for (size_t i = 0; i < p->scope_count; i++)
+                p->lane.by_endpoint |= p->scope[i].kind == SCOPE_ENDPOINT;
+}
+
+static void hold(void *config)
+{
+        config_ref(config);
+}
+
+static void drop(void *config)
+{
+        config_unref(config);
+}
+
+static void settle_pool(struct config *c, struct egress_pool *pool, unsigned generation)
+{
+        struct pool_policy *p = &pool->policy;
+        struct endpoint_policy *list =
+            pool_alloc(&c->private->pool, pool->endpoints.count, sizeof *list);
+        for (size_t i = 0; i < pool->endpoints.count; i++) {
+                const struct egress_endpoint *e = &pool->endpoints.list[i];
+                list[i] = (struct endpoint_policy){e->name, e->max_in_flight, e->weight, e};
+        }
+        p->name = pool->name;
+        p->endpoints = list;
+        p->endpoint_count = pool->endpoints.count;
+        p->generation = generation;
+        p->owner = c;
+        p->hold = hold;
+        p->drop = drop;
 }
 
 /* What follows from the rest, once that is known to be right; `listens_on` are the addresses that
@@ -304,9 +406,11 @@ static void settle(struct config *c, char *const *listens_on)
                         cidr_set_add_named(&c->destinations.deny, span_of("private"));
                 }
         unsigned generation = atomic_fetch_add(&last_generation, 1) + 1;
-        settle_policy(&c->defaults, generation);
+        settle_policy(c, &c->defaults, generation);
         for (size_t i = 0; i < c->rule_count; i++)
-                settle_policy(&c->rules[i], generation);
+                settle_policy(c, &c->rules[i], generation);
+        for (size_t i = 0; i < c->pool_count; i++)
+                settle_pool(c, &c->pools[i], generation);
 }
 
 static struct config *config_new(void)
@@ -336,9 +440,11 @@ static int build(int r, struct node *root, struct config_faults found,
         struct loader l = {config_new(), &found};
         if (r < 0)
                 goto out;
+        const struct part defaults = {.policy = &l.config->defaults};
         for (size_t i = 0; i < setting_count; i++)
-                if (settings[i].fallback && settings[i].state == SETTING_IN_FORCE)
-                        read_fallback(&l, &settings[i]);
+                if (settings[i].fallback && settings[i].state == SETTING_IN_FORCE &&
+                    settings[i].place != IN_POOL)
+                        read_fallback(&l, &settings[i], defaults);
         read_root(&l, root, given);
         if (listen)
                 override_listen(&l, listen);

@@ -52,6 +52,8 @@ struct config {
         struct policy defaults;
         struct policy *rules;
         size_t rule_count;
+        struct egress_pool *pools; /* in the order of the file */
+        size_t pool_count;
         struct config_private *private;
 };
 
@@ -105,6 +107,9 @@ bool config_opens_https(const struct config *c);
  * by those whom the file system lets. */
 bool config_is_on_loopback(const char *address);
 
+/* The pool of that name; NULL: there is none. Borrowed from `c`. */
+const struct egress_pool *config_pool(const struct config *c, const char *name);
+
 /* Calls `each` with every key that differs and that a reload cannot change. */
 void config_needs_restart(const struct config *before, const struct config *after,
                           void (*each)(void *arg, const char *key), void *arg);
@@ -117,7 +122,9 @@ void config_explain(const struct config *c, const struct policy *p,
                                  struct policy_place place),
                     void *arg);
 
-/* Prints the whole configuration in force as YAML that weir reads back to the same. */
+/* Prints the whole configuration in force as YAML that weir reads back to the same, but for
+ * passwords of upstream proxies: "***" stands for them where they were written down rather than
+ * named. */
 void config_show(const struct config *c, FILE *to);
 
 #endif

@@ -13,14 +13,14 @@ struct showing {
 };
 
 /* The value as it stands in the file; the caller frees it. */
-static char *shown_value(const struct setting *s, const struct config *c, const struct policy *p)
+static char *shown_value(const struct setting *s, const struct config *c, const void *part)
 {
         char *text = NULL;
         size_t len;
         FILE *to = open_memstream(&text, &len);
         if (!to)
                 abort(); /* out of memory */
-        kind_show(s, c, p, to);
+        kind_show(s, c, part, to);
         if (fclose(to) != 0)
                 abort();
         return text;
@@ -50,7 +50,7 @@ static void show_rule(const struct config *c, const struct policy *rule, FILE *t
                 fprintf(to, "  - name: %s\n", rule->name);
         for (size_t i = 0; i < setting_count; i++) {
                 const struct setting *s = &settings[i];
-                if (s->state != SETTING_IN_FORCE)
+                if (s->state != SETTING_IN_FORCE || s->place == IN_POOL)
                         continue;
                 char *value = s->place == IN_CONFIG ? NULL : shown_value(s, c, rule);
                 char *inherited = s->place == IN_POLICY ? shown_value(s, c, &c->defaults) : NULL;
@@ -63,12 +63,25 @@ static void show_rule(const struct config *c, const struct policy *rule, FILE *t
         }
 }
 
+static void show_pool(const struct config *c, const struct egress_pool *pool, FILE *to)
+{
+        struct showing w = {to, 4, ""};
+        fprintf(to, "  \"%s\":\n", pool->name);
+        for (size_t i = 0; i < setting_count; i++) {
+                if (settings[i].place != IN_POOL)
+                        continue;
+                char *value = shown_value(&settings[i], c, pool);
+                show_entry(&w, setting_relative(&settings[i]), value);
+                free(value);
+        }
+}
+
 void config_show(const struct config *c, FILE *to)
 {
         struct showing w = {to, 0, ""};
         for (size_t i = 0; i < setting_count; i++) {
                 const struct setting *s = &settings[i];
-                if (s->state != SETTING_IN_FORCE || s->place == IN_RULE)
+                if (s->state != SETTING_IN_FORCE || s->place == IN_RULE || s->place == IN_POOL)
                         continue;
                 char *value = shown_value(s, c, &c->defaults);
                 show_entry(&w, s->path, value);
@@ -77,6 +90,9 @@ void config_show(const struct config *c, FILE *to)
         fputs(c->rule_count ? "rules:\n" : "rules: []\n", to);
         for (size_t i = 0; i < c->rule_count; i++)
                 show_rule(c, &c->rules[i], to);
+        fputs(c->pool_count ? "pools:\n" : "pools: {}\n", to);
+        for (size_t i = 0; i < c->pool_count; i++)
+                show_pool(c, &c->pools[i], to);
 }
 
 void config_explain(const struct config *c, const struct policy *p,
@@ -86,7 +102,7 @@ void config_explain(const struct config *c, const struct policy *p,
 {
         for (size_t i = 0; i < setting_count; i++) {
                 const struct setting *s = &settings[i];
-                if (s->state != SETTING_IN_FORCE || s->place == IN_CONFIG)
+                if (s->state != SETTING_IN_FORCE || s->place == IN_CONFIG || s->place == IN_POOL)
                         continue;
                 if (s->place == IN_RULE && p == &c->defaults)
                         continue;

@@ -1,11 +1,14 @@
 #include "config/kind.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "base/http_text.h"
 #include "base/xalloc.h"
+#include "config/endpoint_url.h"
 #include "config/value.h"
 
 #define MOST_AUTO_WORKERS 8
@@ -111,15 +114,14 @@ static void read_number(const struct reading *r, const struct node *n)
         else if (error < 0 || !in_range(s, &value))
                 kind_fault_expected(r, n, s->range);
         else
-                memcpy(setting_field(s, r->config, r->policy), &value, s->size);
+                memcpy(setting_field(s, r->config, r->part), &value, s->size);
 }
 
-static void show_number(const struct setting *s, const struct config *c, const struct policy *p,
-                        FILE *to)
+static void show_number(const struct setting *s, const struct config *c, const void *part, FILE *to)
 {
         union number n;
         char text[VALUE_TEXT_MAX];
-        memcpy(&n, setting_field(s, (struct config *)c, (struct policy *)p), s->size);
+        memcpy(&n, setting_field(s, (struct config *)c, (void *)part), s->size);
         switch (s->kind) {
         case KIND_NUMBER:
                 value_number_text(n.number, text);
@@ -150,14 +152,13 @@ static void read_bool(const struct reading *r, const struct node *n)
         if (n->kind != NODE_SCALAR || value_bool(span_of(n->text), &value) < 0)
                 kind_fault_expected(r, n, kind_expected(KIND_BOOL));
         else
-                memcpy(setting_field(r->setting, r->config, r->policy), &value, sizeof value);
+                memcpy(setting_field(r->setting, r->config, r->part), &value, sizeof value);
 }
 
-static void show_bool(const struct setting *s, const struct config *c, const struct policy *p,
-                      FILE *to)
+static void show_bool(const struct setting *s, const struct config *c, const void *part, FILE *to)
 {
         bool value;
-        memcpy(&value, setting_field(s, (struct config *)c, (struct policy *)p), sizeof value);
+        memcpy(&value, setting_field(s, (struct config *)c, (void *)part), sizeof value);
         fputs(value ? "true" : "false", to);
 }
 
@@ -192,7 +193,7 @@ static char *choices_available(const struct setting *s)
 
 static void store_choice(const struct reading *r, unsigned value)
 {
-        void *field = setting_field(r->setting, r->config, r->policy);
+        void *field = setting_field(r->setting, r->config, r->part);
         bool yes = value != 0;
         if (r->setting->size == sizeof yes)
                 memcpy(field, &yes, sizeof yes);
@@ -218,10 +219,9 @@ static void read_choice(const struct reading *r, const struct node *n)
         free(choices);
 }
 
-static void show_choice(const struct setting *s, const struct config *c, const struct policy *p,
-                        FILE *to)
+static void show_choice(const struct setting *s, const struct config *c, const void *part, FILE *to)
 {
-        const void *field = setting_field(s, (struct config *)c, (struct policy *)p);
+        const void *field = setting_field(s, (struct config *)c, (void *)part);
         unsigned value;
         bool yes;
         if (s->size == sizeof yes) {
@@ -254,17 +254,31 @@ static void read_text(const struct reading *r, const struct node *n)
                 return;
         }
         char *copy = pool_dup(r->pool, text);
-        memcpy(setting_field(s, r->config, r->policy), &copy, sizeof copy);
+        memcpy(setting_field(s, r->config, r->part), &copy, sizeof copy);
 }
 
 static void read_name(const struct reading *r, const struct node *n)
 {
-        static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                      "0123456789._-";
-        const size_t most = 64;
-        if (n->kind != NODE_SCALAR || node_is_null(n) || strlen(n->text) > most ||
-            n->text[0] == '\0' || n->text[strspn(n->text, allowed)] != '\0')
+        if (n->kind != NODE_SCALAR || node_is_null(n) || !value_is_name(n->text))
                 kind_fault_expected(r, n, kind_expected(KIND_NAME));
+        else
+                read_text(r, n);
+}
+
+static void read_field_name(const struct reading *r, const struct node *n)
+{
+        if (n->kind != NODE_SCALAR || node_is_null(n) ||
+            (n->text[0] && !http_text_is_token(span_of(n->text))))
+                kind_fault_expected(r, n, kind_expected(KIND_FIELD_NAME));
+        else
+                read_text(r, n);
+}
+
+static void read_url(const struct reading *r, const struct node *n)
+{
+        if (n->kind != NODE_SCALAR || node_is_null(n) ||
+            (n->text[0] && !endpoint_url_is_probe(span_of(n->text))))
+                kind_fault_expected(r, n, kind_expected(KIND_URL));
         else
                 read_text(r, n);
 }
@@ -305,12 +319,22 @@ void kind_show_text(const char *text, FILE *to)
         putc('"', to);
 }
 
-static void show_text(const struct setting *s, const struct config *c, const struct policy *p,
-                      FILE *to)
+static void show_text(const struct setting *s, const struct config *c, const void *part, FILE *to)
 {
         const char *text;
-        memcpy(&text, setting_field(s, (struct config *)c, (struct policy *)p), sizeof text);
+        memcpy(&text, setting_field(s, (struct config *)c, (void *)part), sizeof text);
         kind_show_text(text, to);
+}
+
+/* In quotes only where YAML would take it for something else. */
+static void show_name(const struct setting *s, const struct config *c, const void *part, FILE *to)
+{
+        const char *text;
+        memcpy(&text, setting_field(s, (struct config *)c, (void *)part), sizeof text);
+        if (isalnum((unsigned char)text[0]) && strcasecmp(text, "null") != 0)
+                fputs(text, to);
+        else
+                kind_show_text(text, to);
 }
 
 /* --- the table --- */
@@ -318,8 +342,7 @@ static void show_text(const struct setting *s, const struct config *c, const str
 static const struct {
         const char *expected;
         void (*read)(const struct reading *r, const struct node *n);
-        void (*show)(const struct setting *s, const struct config *c, const struct policy *p,
-                     FILE *to);
+        void (*show)(const struct setting *s, const struct config *c, const void *part, FILE *to);
 } kinds[] = {
     [KIND_NONE] = {"nothing", NULL, NULL},
     [KIND_BOOL] = {"true or false", read_bool, show_bool},
@@ -333,7 +356,7 @@ static const struct {
     [KIND_CHOICE] = {"one of a few words", read_choice, show_choice},
     [KIND_TEXT] = {"a text", read_text, show_text},
     [KIND_NAME] = {"a name of at most 64 letters, digits, dots, dashes and underscores", read_name,
-                   show_text},
+                   show_name},
     [KIND_ADDRESS] = {"an address and port such as 127.0.0.1:8081 or [::1]:8081, or \"\"",
                       read_text, show_text},
     [KIND_ADDRESSES] = {"an address and port such as 127.0.0.1:8080 or [::1]:8080, or unix:/PATH",
@@ -342,7 +365,8 @@ static const struct {
                        "private, link-local or multicast",
                        kind_read_networks, kind_show_networks},
     [KIND_PORTS] = {"a port from 1 to 65535", kind_read_ports, kind_show_ports},
-    [KIND_SCOPE] = {"host, domain, port, rule, client, session, path:N or header:NAME",
+    [KIND_SCOPE] = {"host, domain, port, rule, endpoint, client, session, path:N or "
+                    "header:NAME",
                     kind_read_scope, kind_show_scope},
     [KIND_HOSTS] = {"a host name or address, *.HOST, or *", kind_read_hosts, kind_show_hosts},
     [KIND_RETRY_ON] = {"a status from 400 to 599, connect, timeout or reset", kind_read_retry_on,
@@ -350,6 +374,10 @@ static const struct {
     [KIND_CLASSIFY] = {"a rule such as {status: [403], header: \"server: cloudflare\", "
                        "body: \"slow down\", as: throttled}",
                        kind_read_classify, kind_show_classify},
+    [KIND_FIELD_NAME] = {"the name of a header field, or \"\"", read_field_name, show_text},
+    [KIND_URL] = {"a URL of http or https without credentials, or \"\"", read_url, show_text},
+    [KIND_ENDPOINTS] = {"the URL of a proxy, direct, or keys such as {source: \"192.0.2.7\"}",
+                        kind_read_endpoints, kind_show_endpoints},
 };
 
 const char *kind_expected(enum setting_kind kind)
@@ -363,7 +391,7 @@ void kind_read(const struct reading *r, const struct node *n)
                 kinds[r->setting->kind].read(r, n);
 }
 
-void kind_show(const struct setting *s, const struct config *c, const struct policy *p, FILE *to)
+void kind_show(const struct setting *s, const struct config *c, const void *part, FILE *to)
 {
-        kinds[s->kind].show(s, c, p, to);
+        kinds[s->kind].show(s, c, part, to);
 }

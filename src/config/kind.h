@@ -15,16 +15,17 @@ struct reading {
         const struct setting *setting;
         const char *path; /* as shown in faults: "rules[2].limit.start" */
         struct config *config;
-        struct policy *policy;
-        struct pool *pool; /* for what the fields point to */
+        struct policy *policy; /* NULL where it is a pool's */
+        void *part;            /* the policy or pool that the setting is in */
+        struct pool *pool;     /* for what the fields point to */
         struct config_faults *faults;
 };
 
 /* Reads the value `n` into the setting's field, or adds a fault and leaves the field alone. */
 void kind_read(const struct reading *r, const struct node *n);
 
-/* Prints the value of the field as YAML on one line. */
-void kind_show(const struct setting *s, const struct config *c, const struct policy *p, FILE *to);
+/* Prints the value of the field as YAML on one line. `part` is the policy or pool it is in. */
+void kind_show(const struct setting *s, const struct config *c, const void *part, FILE *to);
 
 /* What is to be written there, for people: "a duration such as …". */
 const char *kind_expected(enum setting_kind kind);
@@ -51,20 +52,20 @@ void kind_read_scope(const struct reading *r, const struct node *n);
 void kind_read_hosts(const struct reading *r, const struct node *n);
 void kind_read_retry_on(const struct reading *r, const struct node *n);
 void kind_read_classify(const struct reading *r, const struct node *n);
+void kind_read_endpoints(const struct reading *r, const struct node *n);
 
-void kind_show_addresses(const struct setting *s, const struct config *c, const struct policy *p,
+void kind_show_addresses(const struct setting *s, const struct config *c, const void *part,
                          FILE *to);
-void kind_show_networks(const struct setting *s, const struct config *c, const struct policy *p,
+void kind_show_networks(const struct setting *s, const struct config *c, const void *part,
                         FILE *to);
-void kind_show_ports(const struct setting *s, const struct config *c, const struct policy *p,
-                     FILE *to);
-void kind_show_scope(const struct setting *s, const struct config *c, const struct policy *p,
-                     FILE *to);
-void kind_show_hosts(const struct setting *s, const struct config *c, const struct policy *p,
-                     FILE *to);
-void kind_show_retry_on(const struct setting *s, const struct config *c, const struct policy *p,
+void kind_show_ports(const struct setting *s, const struct config *c, const void *part, FILE *to);
+void kind_show_scope(const struct setting *s, const struct config *c, const void *part, FILE *to);
+void kind_show_hosts(const struct setting *s, const struct config *c, const void *part, FILE *to);
+void kind_show_retry_on(const struct setting *s, const struct config *c, const void *part,
                         FILE *to);
-void kind_show_classify(const struct setting *s, const struct config *c, const struct policy *p,
+void kind_show_classify(const struct setting *s, const struct config *c, const void *part,
                         FILE *to);
+void kind_show_endpoints(const struct setting *s, const struct config *c, const void *part,
+                         FILE *to);
 
 #endif

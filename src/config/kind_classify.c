@@ -162,9 +162,9 @@ static void show_rule(const struct classify_rule *rule, FILE *to)
         fprintf(to, "as: %s}", answer_class_name(rule->as));
 }
 
-void kind_show_classify(const struct setting *s, const struct config *c, const struct policy *p,
-                        FILE *to)
+void kind_show_classify(const struct setting *s, const struct config *c, const void *part, FILE *to)
 {
+        const struct policy *p = part;
         (void)s;
         (void)c;
         putc('[', to);

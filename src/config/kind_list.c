@@ -68,7 +68,7 @@ void kind_read_addresses(const struct reading *r, const struct node *n)
                                 kind_fault(r, items[i], "%s is listed twice", text);
                 list[good++] = pool_dup(r->pool, span_of(text));
         }
-        memcpy(setting_field(r->setting, r->config, r->policy), &list, sizeof list);
+        memcpy(setting_field(r->setting, r->config, r->part), &list, sizeof list);
 }
 
 /* The items of a NULL-terminated list of texts. */
@@ -82,11 +82,11 @@ static void show_texts(char *const *list, FILE *to)
         putc(']', to);
 }
 
-void kind_show_addresses(const struct setting *s, const struct config *c, const struct policy *p,
+void kind_show_addresses(const struct setting *s, const struct config *c, const void *part,
                          FILE *to)
 {
         (void)s;
-        (void)p;
+        (void)part;
         show_texts(c->listen, to);
 }
 
@@ -98,7 +98,7 @@ void kind_read_networks(const struct reading *r, const struct node *n)
         size_t count;
         if (!kind_list_open(r, n, &alone, &items, &count))
                 return;
-        struct cidr_set *set = setting_field(r->setting, r->config, r->policy);
+        struct cidr_set *set = setting_field(r->setting, r->config, r->part);
         cidr_set_done(set);
         for (size_t i = 0; i < count; i++) {
                 struct cidr network;
@@ -121,10 +121,9 @@ static bool lists_all(const struct cidr_set *set, const struct cidr_set *others)
 }
 
 /* Named sets that are in it whole are shown by name; what is left, one by one. */
-void kind_show_networks(const struct setting *s, const struct config *c, const struct policy *p,
-                        FILE *to)
+void kind_show_networks(const struct setting *s, const struct config *c, const void *part, FILE *to)
 {
-        const struct cidr_set *set = setting_field(s, (struct config *)c, (struct policy *)p);
+        const struct cidr_set *set = setting_field(s, (struct config *)c, (void *)part);
         struct cidr_set shown = {0};
         const char *between = "";
         putc('[', to);
@@ -173,11 +172,10 @@ void kind_read_ports(const struct reading *r, const struct node *n)
         r->config->destinations.connect_port_count = good;
 }
 
-void kind_show_ports(const struct setting *s, const struct config *c, const struct policy *p,
-                     FILE *to)
+void kind_show_ports(const struct setting *s, const struct config *c, const void *part, FILE *to)
 {
         (void)s;
-        (void)p;
+        (void)part;
         putc('[', to);
         for (size_t i = 0; i < c->destinations.connect_port_count; i++)
                 fprintf(to, "%s%u", i ? ", " : "", c->destinations.connect_ports[i]);
@@ -236,9 +234,9 @@ void kind_read_hosts(const struct reading *r, const struct node *n)
         r->policy->hosts = list;
 }
 
-void kind_show_hosts(const struct setting *s, const struct config *c, const struct policy *p,
-                     FILE *to)
+void kind_show_hosts(const struct setting *s, const struct config *c, const void *part, FILE *to)
 {
+        const struct policy *p = part;
         (void)s;
         (void)c;
         show_texts((char *const *)p->hosts, to);
@@ -301,9 +299,9 @@ void kind_read_retry_on(const struct reading *r, const struct node *n)
         r->policy->retry.on = on.on;
 }
 
-void kind_show_retry_on(const struct setting *s, const struct config *c, const struct policy *p,
-                        FILE *to)
+void kind_show_retry_on(const struct setting *s, const struct config *c, const void *part, FILE *to)
 {
+        const struct policy *p = part;
         (void)s;
         (void)c;
         struct retry_policy policy = p->retry;

@@ -58,10 +58,7 @@ static bool read_part(const struct reading *r, const struct node *item, struct s
         if (strncmp(copy, "header:", 7) == 0)
                 for (char *c = copy; *c; c++)
                         *c = (char)tolower((unsigned char)*c);
-        int error = scope_part_parse(span_of(copy), ret);
-        if (error == -ENOTSUP)
-                kind_fault(r, item, "%s is not available in this version", text);
-        else if (error < 0)
+        if (scope_part_parse(span_of(copy), ret) < 0)
                 bad_part(r, item);
         else if (ret->kind == SCOPE_HEADER && !is_sent(ret->name))
                 kind_fault(r, item, "%.64s is never sent to the host", copy + strlen("header:"));
@@ -96,21 +93,21 @@ void kind_read_scope(const struct reading *r, const struct node *n)
         r->policy->scope_count = good;
 }
 
-void kind_show_scope(const struct setting *s, const struct config *c, const struct policy *p,
-                     FILE *to)
+void kind_show_scope(const struct setting *s, const struct config *c, const void *part, FILE *to)
 {
+        const struct policy *p = part;
         (void)s;
         (void)c;
         putc('[', to);
         for (size_t i = 0; i < p->scope_count; i++) {
-                const struct scope_part *part = &p->scope[i];
+                const struct scope_part *item = &p->scope[i];
                 fputs(i ? ", " : "", to);
-                if (part->kind == SCOPE_HEADER)
-                        fprintf(to, "\"header:%.*s\"", (int)part->name.len, part->name.ptr);
-                else if (part->kind == SCOPE_PATH)
-                        fprintf(to, "\"path:%u\"", part->segments);
+                if (item->kind == SCOPE_HEADER)
+                        fprintf(to, "\"header:%.*s\"", (int)item->name.len, item->name.ptr);
+                else if (item->kind == SCOPE_PATH)
+                        fprintf(to, "\"path:%u\"", item->segments);
                 else
-                        fputs(scope_part_name(part->kind), to);
+                        fputs(scope_part_name(item->kind), to);
         }
         putc(']', to);
 }

@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "base/xalloc.h"
+#include "config/nearest.h"
 
 #define DEFAULTS "defaults."
 #define RULES "rules[]."
+#define POOLS "pools[]."
 
 #define FIELD(type, field) offsetof(struct type, field), sizeof((struct type *)0)->field
 
@@ -34,6 +36,10 @@ const struct setting settings[] = {
 #define RULE(path, kind, field, range, help)                                                       \
         {RULES path, KIND_##kind, IN_RULE, SETTING_IN_FORCE, APPLIES_RELOAD, FIELD(policy, field), \
          NULL,       range,       help},
+#define POOL(path, kind, field, default_, range, help)                \
+        {POOLS path,       KIND_##kind,    IN_POOL,                   \
+         SETTING_IN_FORCE, APPLIES_RELOAD, FIELD(egress_pool, field), \
+         default_,         range,          help},
 #define LATER(path) \
         {path, KIND_NONE, IN_CONFIG, SETTING_LATER, APPLIES_RELOAD, 0, 0, NULL, NULL, NULL},
 #define POLICY_LATER(path)                                                         \
@@ -54,6 +60,7 @@ const char *setting_relative(const struct setting *s)
 {
         return s->place == IN_POLICY ? s->path + strlen(DEFAULTS)
                : s->place == IN_RULE ? s->path + strlen(RULES)
+               : s->place == IN_POOL ? s->path + strlen(POOLS)
                                      : s->path;
 }
 
@@ -63,6 +70,8 @@ static const char *within(const struct setting *s, const char *path)
         const char *rule = after(path, RULES);
         if (s->place == IN_CONFIG)
                 return path;
+        if (s->place == IN_POOL)
+                return after(path, POOLS);
         if (s->place == IN_RULE || rule)
                 return rule;
         return after(path, DEFAULTS);
@@ -93,36 +102,6 @@ bool setting_is_group(const char *path)
         return false;
 }
 
-#define LONGEST 32 /* no key is as long; what is longer is like none of them */
-
-/* Insertions, deletions, replacements and swaps of neighbours that make `b` of `a`. */
-static size_t distance(struct span a, struct span b)
-{
-        size_t rows[3][LONGEST + 1];
-        size_t *before = rows[0], *last = rows[1], *this = rows[2];
-        for (size_t j = 0; j <= b.len; j++)
-                last[j] = j;
-        for (size_t i = 1; i <= a.len; i++) {
-                this[0] = i;
-                for (size_t j = 1; j <= b.len; j++) {
-                        size_t best = last[j - 1] + (a.ptr[i - 1] != b.ptr[j - 1]);
-                        if (last[j] + 1 < best)
-                                best = last[j] + 1;
-                        if (this[j - 1] + 1 < best)
-                                best = this[j - 1] + 1;
-                        if (i > 1 && j > 1 && a.ptr[i - 1] == b.ptr[j - 2] &&
-                            a.ptr[i - 2] == b.ptr[j - 1] && before[j - 2] + 1 < best)
-                                best = before[j - 2] + 1;
-                        this[j] = best;
-                }
-                size_t *spare = before;
-                before = last;
-                last = this;
-                this = spare;
-        }
-        return last[b.len];
-}
-
 static struct span last_key(const char *path)
 {
         const char *dot = strrchr(path, '.');
@@ -142,43 +121,39 @@ static bool sibling(const struct setting *s, const char *path, struct span *ret)
         return true;
 }
 
-static void consider(struct span key, struct span candidate, struct span *best, size_t *least)
+/* A row as it is named to somebody who wrote its last key at `path`. */
+static char *found_elsewhere(const struct setting *s, const char *path)
 {
-        if (candidate.len > LONGEST)
-                return;
-        size_t d = distance(key, candidate);
-        if (d < *least) {
-                *least = d;
-                *best = candidate;
-        }
+        if (s->place == IN_POOL)
+                return xasprintf("pools.NAME.%s", setting_relative(s));
+        return xstrdup(after(path, RULES) && s->place != IN_CONFIG ? setting_relative(s) : s->path);
 }
 
 char *setting_nearest(const char *path)
 {
-        struct span key = last_key(path), best = {NULL, 0}, candidate;
-        if (key.len == 0 || key.len > LONGEST)
-                return NULL;
-        size_t least = (key.len < 4 ? 1 : key.len < 8 ? 2 : 3) + 1;
+        struct span key = last_key(path), candidate;
+        struct nearest nearest;
+        nearest_init(&nearest, key);
         if (strchr(path, '.') == NULL) {
-                consider(key, span_of("defaults"), &best, &least);
-                consider(key, span_of("rules"), &best, &least);
+                nearest_consider(&nearest, span_of("defaults"));
+                nearest_consider(&nearest, span_of("rules"));
+                nearest_consider(&nearest, span_of("pools"));
         }
         for (size_t i = 0; i < setting_count; i++)
                 if (sibling(&settings[i], path, &candidate))
-                        consider(key, candidate, &best, &least);
-        if (best.ptr)
-                return xspandup(best);
+                        nearest_consider(&nearest, candidate);
+        if (nearest.best.ptr)
+                return xspandup(nearest.best);
         for (size_t i = 0; i < setting_count; i++)
                 if (settings[i].state != SETTING_LATER &&
                     span_equal(last_key(settings[i].path), key))
-                        return xstrdup(after(path, RULES) ? setting_relative(&settings[i])
-                                                          : settings[i].path);
+                        return found_elsewhere(&settings[i], path);
         return NULL;
 }
 
-void *setting_field(const struct setting *s, struct config *c, struct policy *p)
+void *setting_field(const struct setting *s, struct config *c, void *part)
 {
-        return (char *)(s->place == IN_CONFIG ? (void *)c : (void *)p) + s->offset;
+        return (char *)(s->place == IN_CONFIG ? (void *)c : part) + s->offset;
 }
 
 struct policy_place *setting_place(const struct setting *s, struct policy *p)

@@ -29,12 +29,16 @@ enum setting_kind {
         KIND_HOSTS,
         KIND_RETRY_ON,
         KIND_CLASSIFY,
+        KIND_FIELD_NAME, /* const char *: the name of a header field, or "" */
+        KIND_URL,        /* const char *: of http or https, or "" */
+        KIND_ENDPOINTS,
 };
 
 enum setting_place {
         IN_CONFIG, /* a field of struct config */
         IN_POLICY, /* of struct policy: "defaults.PATH" and in a rule */
         IN_RULE,   /* of struct policy, "rules[].PATH" alone */
+        IN_POOL,   /* of struct egress_pool: "pools[].PATH", where the file has the pool's name */
 };
 
 enum setting_state {
@@ -46,7 +50,7 @@ enum setting_applies { APPLIES_RELOAD, APPLIES_RESTART };
 
 struct setting {
         const char
-            *path; /* dotted; begins with "defaults." or "rules[]." in IN_POLICY and IN_RULE */
+            *path; /* dotted; begins with "defaults.", "rules[]." or "pools[]." but for IN_CONFIG */
         enum setting_kind kind;
         enum setting_place place;
         enum setting_state state;
@@ -74,13 +78,14 @@ bool setting_is_group(const char *path);
  * it. */
 char *setting_nearest(const char *path);
 
-/* Where the setting's value in a policy is from. */
+/* Where the setting's value in a policy is from; not for IN_POOL. */
 struct policy_place *setting_place(const struct setting *s, struct policy *p);
 
-/* The field of a setting in a configuration, or in one of its policies. */
-void *setting_field(const struct setting *s, struct config *c, struct policy *p);
+/* The field of a setting in a configuration, or in the part of it that the setting is in: one of
+ * its policies, or pools. */
+void *setting_field(const struct setting *s, struct config *c, void *part);
 
-/* The setting's path relative to its policy, or whole. */
+/* The setting's path relative to its policy or pool, or whole. */
 const char *setting_relative(const struct setting *s);
 
 #endif

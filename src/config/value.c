@@ -263,6 +263,14 @@ int value_address(struct span text, struct sockaddr_storage *ret)
         return 0;
 }
 
+bool value_is_name(const char *text)
+{
+        static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                      "0123456789._-";
+        size_t len = strspn(text, allowed);
+        return len > 0 && len <= 64 && text[len] == '\0';
+}
+
 /* %g turns to exponents where they are shorter, which value_number does not read. */
 void value_number_text(double number, char ret[VALUE_TEXT_MAX])
 {

@@ -30,6 +30,9 @@ int value_share(struct span text, double *ret); /* 20% gives 0.2 */
 /* "192.0.2.1:8080", "[::1]:8080" or "unix:/path". */
 int value_address(struct span text, struct sockaddr_storage *ret);
 
+/* A word for logs and metrics: from 1 to 64 letters, digits, dots, dashes and underscores. */
+bool value_is_name(const char *text);
+
 /* The shortest text that reads back to the same. */
 #define VALUE_TEXT_MAX 64
 void value_number_text(double number, char ret[VALUE_TEXT_MAX]);

@@ -198,8 +198,6 @@ int scope_part_parse(struct span text, struct scope_part *ret_part)
         const char *colon = text.len ? memchr(text.ptr, ':', text.len) : NULL;
         struct span word = colon ? (struct span){text.ptr, (size_t)(colon - text.ptr)} : text;
         struct scope_part part = {0};
-        if (span_equal(text, span_of("endpoint")))
-                return -ENOTSUP;
         size_t i = 0;
         while (i < KINDS && !span_equal(word, span_of(part_names[i])))
                 i++;

@@ -66,12 +66,11 @@ char *scope_key_of_endpoint(struct span key, struct span name);
 
 /*
  * Reads one part as written in the configuration: "host", "domain", "port", "rule", "client",
- * "session", "path:N", "header:NAME".
+ * "session", "endpoint", "path:N", "header:NAME".
  *
  * text  borrowed: the name of a header field points into it
  *
- * 0; -ENOTSUP for "endpoint", which there is not as yet; -EINVAL otherwise. *ret_part is untouched
- * then.
+ * 0, or -EINVAL with *ret_part untouched.
  */
 int scope_part_parse(struct span text, struct scope_part *ret_part);
 

@@ -61,6 +61,7 @@ char *request_scope_key(const struct request_scope *r)
             .rule = span_of(r->policy->name),
             .client = r->client,
             .session = r->session,
+            .pool = span_of(r->policy->pool ? r->policy->pool->name : NULL),
             .path = r->target,
             .header_digests = digests,
         };

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "config/config.h"
 
@@ -21,6 +22,11 @@ static void check(const struct config *c)
         struct config_faults faults = {0};
         size_t len, len_again;
         char *text = show(c, &len);
+        if (strstr(text,
+                   "***")) { /* what is not shown cannot be read back: two may look the same */
+                free(text);
+                return;
+        }
         if (config_parse((struct span){text, len}, &again, &faults) < 0) {
                 config_faults_print(&faults, "shown", stderr);
                 FUZZ_CHECK(false);

@@ -115,10 +115,14 @@ static void has_defaults(void **state)
         assert_int_equal(c->admin.max_scopes, 1000);
         assert_string_equal(c->ca.certificate, "");
         assert_string_equal(c->ca.key, "");
+        assert_string_equal(p->egress, "direct");
+        assert_null(p->pool);
+        assert_false(p->session_order);
         assert_int_equal(c->rule_count, 0);
+        assert_int_equal(c->pool_count, 0);
 
         static const char *const empty[] = {"", "# nothing\n", "defaults:\nclients: ~\nrules:\n",
-                                            "defaults: {limit: {aimd: }}\nrules: []\n"};
+                                            "defaults: {limit: {aimd: }}\nrules: []\npools:\n"};
         for (size_t i = 0; i < COUNT_OF(empty); i++) {
                 struct config *other = load_good(empty[i]);
                 assert_same(c, other);
@@ -152,7 +156,8 @@ static const char all[] =
     "  series: \"a\\nb\"\n"
     "annotate: false\n"
     "defaults:\n"
-    "  scope: [client, \"path:2\", session, port, \"header:X-Api-Key\", rule, domain]\n"
+    "  scope: [client, \"path:2\", session, port, \"header:X-Api-Key\", rule, domain,\n"
+    "    endpoint]\n"
     "  limit: {algorithm: aimd, start: 7, floor: 2, ceiling: 9, max_rate: 5000/h, min_delay: 5ms,\n"
     "    max_hold: 24h, aimd: {increase: 0.25, per: round_trip, decrease: 0.75}}\n"
     "  breaker: {trip: 100, cooldown: 0, when_open: refuse}\n"
@@ -163,6 +168,8 @@ static const char all[] =
     "  https: intercept\n"
     "  tls: {verify: false, ca_file: /ca's.pem, min_version: 1.3}\n"
     "  http2: false\n"
+    "  egress: fast\n"
+    "  session_order: true\n"
     "  classify:\n"
     "    - {status: [403, 999], header: \"Server:  cloudflare \", body: 'slow \"down\"', as: "
     "throttled}\n"
@@ -178,7 +185,32 @@ static const char all[] =
     "    classify: [{status: 503, as: success}]\n"
     "    scope: host\n"
     "    https: upgrade\n"
-    "    tls: {verify: true}\n";
+    "    egress: direct\n"
+    "    session_order: false\n"
+    "    tls: {verify: true}\n"
+    "pools:\n"
+    "  slow: {endpoints: direct}\n"
+    "  fast:\n"
+    "    endpoints:\n"
+    "      - \"http://user:${WEIR_TEST_PASSWORD}@Proxy1.example:8000/\"\n"
+    "      - {url: \"socks5h://proxy2.example:1080\", max_in_flight: 2, weight: 3, name: two}\n"
+    "      - {source: \"2001:DB8:0::1\"}\n"
+    "      - direct\n"
+    "      - https://user:pass@proxy1.example:8000\n"
+    "      - \"${WEIR_TEST_URL}\"\n"
+    "      - {source: \"192.0.2.1\", max_in_flight: 7}\n"
+    "    max_in_flight: 7\n"
+    "    choose: round_robin\n"
+    "    sticky: client\n"
+    "    sticky_ttl: 1h\n"
+    "    quarantine: {after: 3, for: 1m}\n"
+    "    exit_ip: {header: X-Exit-IP, probe: \"https://ip.example:8443/?a\"}\n";
+
+static void set_environment(void)
+{
+        setenv("WEIR_TEST_PASSWORD", "se:cr@t/%41", 1);
+        setenv("WEIR_TEST_URL", "socks5://u:p%41@[::1]:9", 1);
+}
 
 static void reads_every_kind(void **state)
 {
@@ -197,7 +229,8 @@ static void reads_every_kind(void **state)
         assert_string_equal(c->log.series, "a\nb");
         assert_false(c->annotate);
         const struct policy *p = &c->defaults;
-        assert_int_equal(p->scope_count, 7);
+        assert_int_equal(p->scope_count, 8);
+        assert_int_equal(p->scope[7].kind, SCOPE_ENDPOINT);
         assert_int_equal(p->scope[0].kind, SCOPE_CLIENT);
         assert_int_equal(p->scope[1].kind, SCOPE_PATH);
         assert_int_equal(p->scope[1].segments, 2);
@@ -249,7 +282,7 @@ static void reads_every_kind(void **state)
         assert_int_equal(r->retry.on.status_count, 0);
         assert_false(r->retry.on.reset);
         assert_int_equal(r->retry.attempts, 1);
-        assert_int_equal(r->scope_count, 7);
+        assert_int_equal(r->scope_count, 8);
         assert_string_equal(c->rules[1].name, "*");
         assert_false(c->rules[1].lane.refuse_when_open);
         assert_int_equal(c->rules[1].scope_count, 1);
@@ -258,7 +291,96 @@ static void reads_every_kind(void **state)
         assert_ptr_equal(r->classify.list, p->classify.list);
         assert_int_equal(c->rules[1].classify.count, 1); /* in the place of the defaults' */
         assert_int_equal(c->rules[1].classify.list[0].as, ANSWER_SUCCESS);
+        assert_int_equal(c->pool_count, 2);
+        assert_true(p->session_order && !c->rules[1].session_order);
+        assert_ptr_equal(p->pool, &c->pools[1]);
+        assert_ptr_equal(r->pool, p->pool);
+        assert_null(c->rules[1].pool);
         config_unref(c);
+}
+
+static const struct egress_endpoint endpoints[] = {
+    {"proxy1.example:8000", EGRESS_HTTP, "proxy1.example", 8000, "user", "se:cr@t/%41", NULL,
+     "http://user:${WEIR_TEST_PASSWORD}@Proxy1.example:8000/", 7, 1, false},
+    {"two", EGRESS_SOCKS5H, "proxy2.example", 1080, NULL, NULL, NULL,
+     "socks5h://proxy2.example:1080", 2, 3, true},
+    {"2001:db8::1", EGRESS_SOURCE, NULL, 0, NULL, NULL, "2001:db8::1", "2001:db8::1", 7, 1, false},
+    {"direct", EGRESS_DIRECT, NULL, 0, NULL, NULL, NULL, "direct", 7, 1, false},
+    {"proxy1.example:8000#5", EGRESS_HTTPS, "proxy1.example", 8000, "user", "pass", NULL,
+     "https://user:***@proxy1.example:8000", 7, 1, false},
+    {"#6", EGRESS_SOCKS5, "::1", 9, "u", "pA", NULL, "${WEIR_TEST_URL}", 7, 1, false},
+    {"192.0.2.1", EGRESS_SOURCE, NULL, 0, NULL, NULL, "192.0.2.1", "192.0.2.1", 7, 1, false},
+};
+
+static void assert_text(const char *a, const char *b)
+{
+        if (a && b)
+                assert_string_equal(a, b);
+        else
+                assert_ptr_equal(a, b);
+}
+
+static void reads_pools(void **state)
+{
+        (void)state;
+        struct config *c = load_good(all);
+        const struct egress_pool *pool = config_pool(c, "fast");
+        assert_null(config_pool(c, "fas"));
+        assert_string_equal(pool->name, "fast");
+        assert_int_equal(pool->policy.choose, EGRESS_ROUND_ROBIN);
+        assert_int_equal(pool->sticky, EGRESS_STICKY_CLIENT);
+        assert_int_equal(pool->policy.sticky_ttl, 3600 * USEC_PER_SEC);
+        assert_int_equal(pool->policy.quarantine.after, 3);
+        assert_int_equal(pool->policy.quarantine.time, 60 * USEC_PER_SEC);
+        assert_string_equal(pool->exit_ip.header, "X-Exit-IP");
+        assert_string_equal(pool->exit_ip.probe, "https://ip.example:8443/?a");
+        assert_int_equal(pool->endpoints.count, COUNT_OF(endpoints));
+        for (size_t i = 0; i < COUNT_OF(endpoints); i++) {
+                const struct egress_endpoint *e = &pool->endpoints.list[i], *x = &endpoints[i];
+                print_message("%s\n", x->name);
+                assert_string_equal(e->name, x->name);
+                assert_int_equal(e->kind, x->kind);
+                assert_int_equal(e->port, x->port);
+                assert_int_equal(e->max_in_flight, x->max_in_flight);
+                assert_int_equal(e->weight, x->weight);
+                assert_text(e->host, x->host);
+                assert_text(e->user, x->user);
+                assert_text(e->password, x->password);
+                assert_text(e->source, x->source);
+                assert_text(e->shown, x->shown);
+        }
+        const struct egress_pool *slow = config_pool(c, "slow");
+        assert_int_equal(slow->max_in_flight, 1);
+        assert_int_equal(slow->endpoints.list[0].max_in_flight, 1);
+        assert_int_equal(slow->policy.choose, EGRESS_LEAST_USED);
+        assert_int_equal(slow->sticky, EGRESS_STICKY_SESSION);
+        assert_int_equal(slow->policy.sticky_ttl, 1800 * USEC_PER_SEC);
+        assert_int_equal(slow->policy.quarantine.after, 1);
+        assert_int_equal(slow->policy.quarantine.time, 600 * USEC_PER_SEC);
+        assert_string_equal(slow->exit_ip.header, "");
+        assert_string_equal(slow->exit_ip.probe, "");
+        assert_string_equal(pool->policy.name, "fast");
+        assert_int_equal(pool->policy.generation, c->defaults.lane.generation);
+        assert_int_equal(pool->policy.endpoint_count, COUNT_OF(endpoints));
+        for (size_t i = 0; i < COUNT_OF(endpoints); i++) {
+                assert_string_equal(pool->policy.endpoints[i].name, endpoints[i].name);
+                assert_int_equal(pool->policy.endpoints[i].max_in_flight,
+                                 endpoints[i].max_in_flight);
+                assert_int_equal(pool->policy.endpoints[i].weight, endpoints[i].weight);
+                assert_ptr_equal(pool->policy.endpoints[i].egress, &pool->endpoints.list[i]);
+        }
+        assert_true(c->defaults.lane.by_endpoint && c->defaults.lane.session_order);
+        assert_false(c->rules[1].lane.by_endpoint || c->rules[1].lane.session_order);
+        char *text = shown(c);
+        assert_null(strstr(text, "se:cr@t"));
+        assert_null(strstr(text, "user:pass"));
+        assert_null(strstr(text, "p%41"));
+        free(text);
+        /* the governor may hold it for longer */
+        pool->policy.hold(pool->policy.owner);
+        config_unref(c);
+        assert_string_equal(pool->policy.endpoints[0].name, endpoints[0].name);
+        pool->policy.drop(pool->policy.owner);
 }
 
 static void shows_what_reads_back(void **state)
@@ -473,7 +595,7 @@ static void table_is_sound(void **state)
                 if (s->state == SETTING_LATER)
                         continue;
                 assert_true(s->help && s->help[strlen(s->help) - 1] == '.');
-                assert_true(s->place == IN_RULE || s->fallback);
+                assert_true(s->place == IN_RULE || s->fallback || s->kind == KIND_ENDPOINTS);
                 assert_true(s->kind != KIND_NONE);
         }
 }
@@ -511,8 +633,9 @@ static void sample_is_the_defaults(void **state)
         for (size_t i = 0; i < setting_count; i++) {
                 const struct setting *s = &settings[i];
                 print_message("%s\n", s->path);
-                if (s->place == IN_RULE)
-                        assert_non_null(strstr(text, setting_relative(s))); /* of the example */
+                const char *dot = strrchr(s->path, '.');
+                if (s->place == IN_RULE || s->place == IN_POOL) /* of the example */
+                        assert_non_null(strstr(text, dot + 1));
                 else
                         assert_int_equal(node_at(root, s->path) != NULL,
                                          s->state == SETTING_IN_FORCE);
@@ -529,9 +652,11 @@ static void sample_is_the_defaults(void **state)
 
 int main(void)
 {
+        set_environment();
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(has_defaults),
             cmocka_unit_test(reads_every_kind),
+            cmocka_unit_test(reads_pools),
             cmocka_unit_test(shows_what_reads_back),
             cmocka_unit_test(clamps_an_inherited_start),
             cmocka_unit_test(finds_the_rule),

@@ -24,7 +24,7 @@ static const struct {
         const char *host, *key, *value;
         struct policy_place place;
 } cases[] = {
-    {"a.example", "name", "\"api\"", {6, 11}},
+    {"a.example", "name", "api", {6, 11}},
     {"a.example", "hosts", "[\"a.example\", \"b.example\"]", {7, 12}},
     {"a.example", "scope", "[host]", {0, 0}},
     {"a.example", "limit.ceiling", "3", {8, 22}},

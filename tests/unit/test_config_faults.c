@@ -4,7 +4,9 @@
 
 #include "tests/unit/config_text.h"
 
-#define SCOPE "host, domain, port, rule, client, session, path:N or header:NAME"
+#define NO_PORT "the port is missing, as in \"http://proxy.example:8000\""
+#define ENDPOINT "expected the URL of a proxy, direct, or keys such as {source: \"192.0.2.7\"}"
+#define SCOPE "host, domain, port, rule, endpoint, client, session, path:N or header:NAME"
 #define STATUS "a status from 200 to 999"
 #define CLASS "throttled, overloaded, blocked, failed or success"
 #define PATTERN "the name of a header field and a text in its value, as in \"server: cloudflare\""
@@ -95,7 +97,6 @@ static const struct {
     {"defaults: {scope: [host, nothing, host, endpoint, [x]]}\n",
      "f:1:26: defaults.scope: expected " SCOPE ", got \"nothing\"\n"
      "f:1:35: defaults.scope: host is listed twice\n"
-     "f:1:41: defaults.scope: endpoint is not available in this version\n"
      "f:1:51: defaults.scope: expected " SCOPE ", got a list\n"},
     {"defaults: {scope: [\"path:0\", path, \"path:2\", \"path:3\", \"path:2\"]}\n",
      "f:1:20: defaults.scope: expected " SEGMENTS ", got \"path:0\"\n"
@@ -138,12 +139,75 @@ static const struct {
     {"ca: {key: x}\n", "f:1:11: ca.key: ca.certificate is missing\n"},
     {"ca: {certificate: x, key: \"\"}\n", "f:1:19: ca.certificate: ca.key is missing\n"},
     {"ca: {certificate: x, key: [y]}\n", "f:1:27: ca.key: expected a text, got a list\n"},
-    {"clients: {users: x}\npools: {}\ndefaults: {egress: direct}\n"
-     "rules: [{hosts: x, session_order: true}]\n",
-     "f:1:11: clients.users: not available in this version\n"
-     "f:2:1: pools: not available in this version\n"
-     "f:3:12: defaults.egress: not available in this version\n"
-     "f:4:20: rules[0].session_order: not available in this version\n"},
+    {"clients: {users: x}\n", "f:1:11: clients.users: not available in this version\n"},
+    {"pools: [x]\n", "f:1:8: pools: expected keys, got a list\n"},
+    {"pools: {direct: {endpoints: direct}, \"a b\": {endpoints: direct}, c: x, d: {}}\n",
+     "f:1:9: pools.direct: \"direct\" is the way out that is no pool\n"
+     "f:1:38: pools.a b: expected a name of at most 64 letters, digits, dots, dashes and "
+     "underscores\n"
+     "f:1:69: pools.c: expected keys, got \"x\"\n"
+     "f:1:75: pools.d: endpoints is missing\n"},
+    {"defaults: {egress: [x], session_order: 1}\n",
+     "f:1:20: defaults.egress: expected a name of at most 64 letters, digits, dots, dashes and "
+     "underscores, got a list\n"
+     "f:1:40: defaults.session_order: expected true or false, got \"1\"\n"},
+    {"defaults: {egress: slwo}\nrules: [{hosts: x}, {hosts: y, egress: none}, {hosts: z, egress: "
+     "drect}]\npools: {slow: {endpoints: direct}}\n",
+     "f:1:20: defaults.egress: there is no pool \"slwo\"; did you mean \"slow\"?\n"
+     "f:2:40: rules[1].egress: there is no pool \"none\"\n"
+     "f:2:66: rules[2].egress: there is no pool \"drect\"; did you mean \"direct\"?\n"},
+    {"pools: {a: {chose: x, choose: x, sticky: yes, sticky_ttl: 0s, max_in_flight: 0, "
+     "endpoints: []}}\n",
+     "f:1:13: pools.a.chose: unknown key; did you mean \"choose\"?\n"
+     "f:1:31: pools.a.choose: expected least_used, round_robin or random, got \"x\"\n"
+     "f:1:42: pools.a.sticky: expected none, session or client, got \"yes\"\n"
+     "f:1:59: pools.a.sticky_ttl: expected 1s to 24h, got \"0s\"\n"
+     "f:1:78: pools.a.max_in_flight: expected 1 to 100000, got \"0\"\n"
+     "f:1:92: pools.a.endpoints: expected from 1 to 1000 endpoints, got 0\n"},
+    {"pools: {a: {endpoints: direct, quarantine: {aftr: 1}, exit_ip: {header: \"a b\", probe: "
+     "\"http://u@h/\"}}}\ndefaults: {sticky: none}\n",
+     "f:1:45: pools.a.quarantine.aftr: unknown key; did you mean \"after\"?\n"
+     "f:1:73: pools.a.exit_ip.header: expected the name of a header field, or \"\", got \"a b\"\n"
+     "f:1:87: pools.a.exit_ip.probe: expected a URL of http or https without credentials, or "
+     "\"\", got \"http://u@h/\"\n"
+     "f:2:12: defaults.sticky: unknown key; did you mean \"pools.NAME.sticky\"?\n"},
+    {"pools: {a: {endpoints: \"http://user:secret@host\"}}\n",
+     "f:1:24: pools.a.endpoints[0]: " NO_PORT "\n"},
+    {"pools:\n"
+     "  a:\n"
+     "    endpoints:\n"
+     "      - user:secret@host:80\n"
+     "      - [x]\n"
+     "      - {}\n"
+     "      - {url: [x], weight: 0, max_in_flight: many, name: \"\"}\n"
+     "      - {url: direct, source: 192.0.2.1}\n"
+     "      - {source: 0.0.0.0}\n"
+     "      - {source: eth0, wait: 3}\n"
+     "      - http://u:${WEIR_TEST_NONE}@h:1\n"
+     "      - {source: 192.0.2.2, name: n}\n"
+     "      - {source: 192.0.2.3, name: n}\n"
+     "      - {source: 192.0.2.2}\n"
+     "      - http://u:p@h:1\n"
+     "      - http://u:q@h:1\n"
+     "      - http://u:p@h:1/\n",
+     "f:4:9: pools.a.endpoints[0]: expected the URL of a proxy, such as "
+     "\"http://proxy.example:8000\", or direct\n"
+     "f:5:9: pools.a.endpoints[1]: " ENDPOINT ", got a list\n"
+     "f:6:9: pools.a.endpoints[2]: url or source is missing\n"
+     "f:7:15: pools.a.endpoints[3].url: expected the URL of a proxy, or direct\n"
+     "f:7:28: pools.a.endpoints[3].weight: expected 1 to 100000, got \"0\"\n"
+     "f:7:46: pools.a.endpoints[3].max_in_flight: expected 1 to 100000, got \"many\"\n"
+     "f:7:58: pools.a.endpoints[3].name: expected a name of at most 64 letters, digits, dots, "
+     "dashes and underscores, got \"\"\n"
+     "f:8:23: pools.a.endpoints[4].source: either url or source: each is a way out by itself\n"
+     "f:9:18: pools.a.endpoints[5].source: expected an address of this machine, got \"0.0.0.0\"\n"
+     "f:10:18: pools.a.endpoints[6].source: expected an address of this machine, got \"eth0\"\n"
+     "f:10:24: pools.a.endpoints[6].wait: unknown key; an endpoint has url or source, name, "
+     "max_in_flight and weight\n"
+     "f:11:9: pools.a.endpoints[7]: the environment has no variable WEIR_TEST_NONE\n"
+     "f:13:9: pools.a.endpoints[9]: \"n\" is the name of the one on line 12, already\n"
+     "f:14:9: pools.a.endpoints[10]: the same as the one on line 12\n"
+     "f:17:9: pools.a.endpoints[13]: the same as the one on line 15\n"},
     {"admin: {listen: here, max_scopes: x, tokn: y}\nstate: {save_every: 0s}\n",
      "f:1:17: admin.listen: expected an address and port such as 127.0.0.1:8081 or "
      "[::1]:8081, or \"\", got \"here\"\n"

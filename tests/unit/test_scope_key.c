@@ -35,6 +35,11 @@ static const struct {
     {{"rule", "port"}, {.port = 65535, .rule = "api"}, "rule=api port=65535"},
     {{NULL}, {.host = "a.example"}, "*"},
 
+    /* without a pool it says nothing */
+    {{"host", "endpoint"}, {.host = "a.example", .port = 80}, "a.example:80"},
+    {{"endpoint", "rule", "client"}, {.rule = "r", .client = "c"}, "rule=r client=c"},
+    {{"endpoint"}, {.host = "a.example"}, "*"},
+
     {{"path:1"}, {.path = "/v1/users/7"}, "path=/v1"},
     {{"path:2"}, {.path = "/v1/users/7"}, "path=/v1/users"},
     {{"path:3"}, {.path = "/v1/users/7"}, "path=/v1/users/7"},
@@ -226,7 +231,7 @@ static void refuses_unknown_parts(void **state)
             {"path:-1", -EINVAL},    {"path:a", -EINVAL},    {"path: 1", -EINVAL},
             {"path:1.", -EINVAL},    {"header", -EINVAL},    {"header:", -EINVAL},
             {"header:a b", -EINVAL}, {"header:a:", -EINVAL}, {"header:\xc3\xa9", -EINVAL},
-            {"header: a", -EINVAL},  {"endpoint", -ENOTSUP}, {"endpoint:1", -EINVAL},
+            {"header: a", -EINVAL},  {"endpoints", -EINVAL}, {"endpoint:1", -EINVAL},
         };
         for (size_t i = 0; i < COUNT_OF(bad); i++) {
                 struct scope_part part = {.kind = SCOPE_CLIENT};

@@ -139,6 +139,21 @@ def test_a_wrong_command_line(explain, arguments, said):
 
 
 def test_faults_of_the_file(explain):
-    done, rows = explain("http://a/", text="defaults: {scope: [endpoint]}\n")
+    done, rows = explain("http://a/", text="defaults: {scope: [endpoints]}\n")
     assert done.returncode == 1 and rows == {}
-    assert re.search(r"weir\.yaml:1:20: defaults\.scope: endpoint is not available", done.stderr)
+    assert re.search(r"weir\.yaml:1:20: defaults\.scope: expected host, ", done.stderr)
+
+
+def test_the_way_out(explain):
+    text = """\
+rules:
+  - {hosts: a, egress: fast, scope: [host, endpoint]}
+pools:
+  fast: {endpoints: ["http://user:secret@proxy:80"]}
+"""
+    done, rows = explain("http://a/", text=text)
+    assert rows["egress"] == ("fast", "2:24")
+    assert rows["scope key"] == ("a:80 endpoint=fast", "")
+    assert "secret" not in done.stdout
+    done, rows = explain("http://b/", text=text)
+    assert rows["egress"] == ("direct", "built in")
