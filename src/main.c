@@ -10,26 +10,14 @@
 #include "cli/explain.h"
 #include "cli/origin.h"
 #include "cli/run.h"
+#include "cli/usage.h"
 
 static const struct command {
         const char *name;
         int (*main)(int argc, char **argv);
-        const char *arguments, *help;
 } commands[] = {
-    {"run", run_main, "[-c FILE] [--listen ADDR] [--show-config]", "the proxy, in the foreground"},
-    {"exec", exec_main,
-     "[-c FILE] [--https tunnel|intercept] [--summary FILE|none] -- COMMAND [ARGUMENT ...]",
-     "runs one command behind a proxy of its own, HTTPS opened, and sums up"},
-    {"env", env_main, "[-c FILE]", "prints what a shell has to set to use a running proxy"},
-    {"ca", ca_main, "init|show|export [--dir DIR]", "makes and shows the CA that opens HTTPS"},
-    {"check", check_main, "[-c FILE]", "validates a configuration file"},
-    {"explain", explain_main, "[-c FILE] [--header 'K: V'] [--session S] URL",
-     "shows what would apply to a URL, and where that is written"},
-    {"demo", demo_main,
-     "[--rate N] [--latency D] [--workers N] [--seconds N] [--policy P] [--plain]",
-     "shows a hidden limit being found, in one process"},
-    {"origin", origin_main, "--listen ADDR --policy P",
-     "an origin with a limit, to practise against"},
+#define COMMAND(name, arguments, help, about) {#name, name##_main},
+#include "cli/commands.def"
 };
 
 static void print_help(FILE *to)
@@ -37,10 +25,10 @@ static void print_help(FILE *to)
         fputs("weir: a forward HTTP proxy that finds each host's rate limit and stays below it\n\n"
               "usage: weir COMMAND [OPTION ...]\n\n",
               to);
-        for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-                fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].help);
+        for (size_t i = 0; i < usage_command_count; i++)
+                fprintf(to, "  %-8s %s\n", usage_commands[i].name, usage_commands[i].help);
         fputs("  version  prints the version\n"
-              "  help     prints this, or the usage of one command: weir help COMMAND\n\n"
+              "  help     prints this, or the options of one command: weir help COMMAND\n\n"
               "Point clients at it with HTTP_PROXY=http://127.0.0.1:8080\n",
               to);
 }
@@ -65,11 +53,7 @@ static int help(const char *name)
                 print_help(stdout);
                 return 0;
         }
-        const struct command *c = find(name);
-        if (!c)
-                return unknown(name);
-        printf("usage: weir %s %s\n%s\n", c->name, c->arguments, c->help);
-        return 0;
+        return usage_find(name) ? usage_print(name) : unknown(name);
 }
 
 int main(int argc, char **argv)

@@ -29,7 +29,7 @@ headers_alone() {
 
 # clang-tidy takes seconds for each source: those that it passed before are left out.
 check_with_clang_tidy() {
-        find "$srcdir/src" "$srcdir/tests" "$srcdir/bench" -name '*.c' -print0 | sort -z |
+        find "$srcdir/src" "$srcdir/tests" "$srcdir/bench" "$srcdir/man" -name '*.c' -print0 | sort -z |
                 xargs -0 -P "$jobs" -I{} "$srcdir/tools/tidy.sh" {} "$srcdir/.clang-tidy" "$cc" "$@"
 }
 
@@ -41,6 +41,7 @@ check_with_cppcheck() {
 }
 
 part "includes" /usr/bin/python3 "$srcdir/tools/check_includes.py" "$srcdir/src"
+part "tables" /usr/bin/python3 "$srcdir/tools/check_tables.py" "$srcdir" man/weir.yaml.5
 part "headers alone" headers_alone "$@"
 part "cppcheck" check_with_cppcheck
 part "clang-tidy" check_with_clang_tidy "$@"

@@ -7,21 +7,12 @@
 #include <string.h>
 
 #include "base/xalloc.h"
+#include "cli/usage.h"
 #include "proxy/intercept_ca.h"
 #include "runtime/clock.h"
 #include "runtime/state.h"
 
 #define COMMAND "weir ca"
-
-static const char usage[] =
-    "weir ca init|show|export [--dir DIR]\n"
-    "\n"
-    "  init     makes the CA in whose name HTTPS is opened; never overwrites one\n"
-    "  show     prints where it is, its fingerprint (SHA-256), and when it expires\n"
-    "  export   prints its certificate (PEM), for clients to trust\n"
-    "\n"
-    "  --dir DIR   where it is; without it in the state directory ($STATE_DIRECTORY,\n"
-    "              $XDG_STATE_HOME/weir or ~/.local/state/weir)\n";
 
 /* Its certificate alone: the key is for the proxy. */
 static int load(const char *dir, struct intercept_ca **ret, char **ret_error)
@@ -125,14 +116,11 @@ int ca_main(int argc, char **argv)
                 if (o == 'd') {
                         dir = optarg;
                 } else {
-                        fprintf(o == 'h' ? stdout : stderr, "usage: %s", usage);
-                        return o == 'h' ? 0 : 2;
+                        return o == 'h' ? usage_print("ca") : usage_refuse("ca");
                 }
         }
         const struct verb *verb = optind + 1 == argc ? find(argv[optind]) : NULL;
-        if (!verb) {
-                fprintf(stderr, "usage: %s", usage);
-                return 2;
-        }
+        if (!verb)
+                return usage_refuse("ca");
         return run(verb, dir);
 }

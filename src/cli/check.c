@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "cli/usage.h"
 #include "config/config.h"
 
 const char *config_default_path(void)
@@ -20,20 +21,18 @@ int check_main(int argc, char **argv)
             {"help", no_argument, NULL, 'h'},
             {NULL, 0, NULL, 0},
         };
-        static const char usage[] = "usage: weir check [-c FILE]\n";
         const char *path = config_default_path();
         /* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread is there yet */
         for (int option; (option = getopt_long(argc, argv, "c:h", options, NULL)) != -1;) {
                 if (option == 'c') {
                         path = optarg;
                 } else {
-                        fputs(usage, option == 'h' ? stdout : stderr);
-                        return option == 'h' ? 0 : 2;
+                        return option == 'h' ? usage_print("check") : usage_refuse("check");
                 }
         }
         if (optind < argc) {
-                fprintf(stderr, "weir check: unexpected argument: %s\n%s", argv[optind], usage);
-                return 2;
+                fprintf(stderr, "weir check: unexpected argument: %s\n", argv[optind]);
+                return usage_refuse("check");
         }
         struct config *config;
         struct config_faults faults;

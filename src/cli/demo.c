@@ -13,6 +13,7 @@
 #include "cli/practice_load.h"
 #include "cli/practice_origin.h"
 #include "cli/practice_signals.h"
+#include "cli/usage.h"
 #include "config/config.h"
 #include "proxy/server.h"
 #include "runtime/clock.h"
@@ -183,10 +184,8 @@ int demo_main(int argc, char **argv)
         struct demo d = {0};
         if (demo_options_read(argc, argv, &d.options) < 0)
                 return 2;
-        if (d.options.help) {
-                fputs(demo_usage, stdout);
-                return 0;
-        }
+        if (d.options.help)
+                return usage_print("demo");
         d.total = (size_t)(d.options.duration / TICK);
         d.samples = xcalloc(d.total, sizeof(*d.samples));
         d.title = title_new(&d.options);

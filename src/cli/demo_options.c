@@ -9,21 +9,6 @@
 #define COMMAND "weir demo"
 #define MAX_DURATION (3600 * USEC_PER_SEC)
 
-const char demo_usage[] =
-    "weir demo [--rate N] [--latency D] [--workers N] [--seconds N] [--policy POLICY]\n"
-    "          [--retry-after WHAT] [--plain]\n"
-    "\n"
-    "Shows weir at work: a host with a hidden limit, the proxy and its clients in one process.\n"
-    "\n"
-    "  --rate N             the host takes N requests in each second (30)\n"
-    "  --policy POLICY      instead of --rate: fixed:30/1s  sliding:30/1s  token:30/s:5\n"
-    "                       concurrency:10  none\n"
-    "  --latency D          how long an answer takes (350ms)\n"
-    "  --retry-after WHAT   of a refusal: whole seconds, exact, date or none (1)\n"
-    "  --workers N          clients that ask all the time (40)\n"
-    "  --seconds N          how long it runs (25)\n"
-    "  --plain              one line each second, as without a terminal\n";
-
 struct reading {
         struct demo_options options;
         bool rate, policy; /* given */

@@ -14,8 +14,6 @@ struct demo_options {
         bool plain, help;
 };
 
-extern const char demo_usage[];
-
 /* Fills *ret, defaults included. 0, or -EINVAL after one line on stderr. */
 int demo_options_read(int argc, char **argv, struct demo_options *ret);
 

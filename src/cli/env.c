@@ -12,23 +12,13 @@
 #include "cli/check.h"
 #include "cli/client_env.h"
 #include "cli/client_trust.h"
+#include "cli/usage.h"
 #include "config/config.h"
 #include "config/value.h"
 #include "proxy/intercept_ca.h"
 #include "runtime/state.h"
 
 #define COMMAND "weir env"
-
-static const char usage[] =
-    "weir env [-c FILE]\n"
-    "\n"
-    "Prints the export lines for a shell whose commands shall use the proxy that `weir run` with "
-    "this\n"
-    "file is:  eval \"$(weir env)\"\n"
-    "\n"
-    "Where the file has HTTPS opened, it writes a bundle of all CAs and ours next to the CA (or "
-    "into\n"
-    "your own state directory, where that is not yours to write to) and names it as well.\n";
 
 /* ---- where the proxy is ---- */
 
@@ -180,14 +170,12 @@ int env_main(int argc, char **argv)
                 if (o == 'c') {
                         path = optarg;
                 } else {
-                        fprintf(o == 'h' ? stdout : stderr, "usage: %s", usage);
-                        return o == 'h' ? 0 : 2;
+                        return o == 'h' ? usage_print("env") : usage_refuse("env");
                 }
         }
         if (optind < argc) {
-                fprintf(stderr, COMMAND ": unexpected argument: %s\nusage: %s", argv[optind],
-                        usage);
-                return 2;
+                fprintf(stderr, COMMAND ": unexpected argument: %s\n", argv[optind]);
+                return usage_refuse("env");
         }
         struct config *config;
         struct config_faults faults;

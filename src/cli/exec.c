@@ -17,6 +17,7 @@
 #include "cli/exec_figures.h"
 #include "cli/exec_report.h"
 #include "cli/process.h"
+#include "cli/usage.h"
 #include "proxy/intercept_ca.h"
 #include "proxy/server.h"
 #include "runtime/clock.h"
@@ -29,20 +30,6 @@
 
 #define NOT_EXECUTABLE 126
 #define NOT_FOUND 127
-
-static const char usage[] =
-    "weir exec [-c FILE] [--https tunnel|intercept] [--summary FILE|none] -- COMMAND [ARGUMENT "
-    "...]\n"
-    "\n"
-    "Runs a command behind a proxy of its own and returns its exit status (128 + N after signal "
-    "N;\n"
-    "127: not found, 126: not executable). Its environment names the proxy and the CA.\n"
-    "\n"
-    "  -c FILE            rules and settings; the system's file where there is one, of which only\n"
-    "                     what concerns hosts is used\n"
-    "  --https MODE       in the place of defaults.https: intercept (without a file, and with one\n"
-    "                     that does not say) or tunnel\n"
-    "  --summary FILE     the summary goes there instead of standard error; none: nowhere\n";
 
 /* Settings of a file that make no sense for one command are left out: where to listen, and for
  * whom.
@@ -331,9 +318,9 @@ static int read_options(int argc, char **argv, struct exec *x)
                         if (strcmp(optarg, "tunnel") != 0 && strcmp(optarg, "intercept") != 0) {
                                 fprintf(stderr,
                                         COMMAND ": --https: expected tunnel or intercept, got "
-                                                "\"%.80s\"\nusage: %s",
-                                        optarg, usage);
-                                return 2;
+                                                "\"%.80s\"\n",
+                                        optarg);
+                                return usage_refuse("exec");
                         }
                         x->https = optarg;
                         break;
@@ -341,17 +328,15 @@ static int read_options(int argc, char **argv, struct exec *x)
                         x->summary = optarg;
                         break;
                 case 'h':
-                        printf("usage: %s", usage);
-                        exit(0);
+                        exit(usage_print("exec"));
                 default:
-                        fprintf(stderr, "usage: %s", usage);
-                        return 2;
+                        return usage_refuse("exec");
                 }
         }
         x->command = argv + optind;
         if (!*x->command) {
-                fprintf(stderr, COMMAND ": there is no command to run\nusage: %s", usage);
-                return 2;
+                fputs(COMMAND ": there is no command to run\n", stderr);
+                return usage_refuse("exec");
         }
         return 0;
 }

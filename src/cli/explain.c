@@ -10,6 +10,7 @@
 #include "base/http_text.h"
 #include "base/xalloc.h"
 #include "cli/check.h"
+#include "cli/usage.h"
 #include "config/config.h"
 #include "proxy/request_scope.h"
 #include "proxy/steering.h"
@@ -30,12 +31,6 @@ struct explain {
         } * rows;
         size_t count;
 };
-
-static int usage(FILE *to)
-{
-        fputs("usage: weir explain [-c FILE] [--header 'K: V'] [--session S] URL\n", to);
-        return to == stdout ? 0 : 2;
-}
 
 static int wrong(const char *what, const char *which)
 {
@@ -211,12 +206,12 @@ static int read_arguments(struct explain *x, int argc, char **argv, bool *ret_en
                 else if (option == 's')
                         status = set_session(x, optarg);
                 else
-                        return usage(option == 'h' ? stdout : stderr);
+                        return option == 'h' ? usage_print("explain") : usage_refuse("explain");
                 if (status)
                         return status;
         }
         if (optind + 1 != argc)
-                return usage(stderr);
+                return usage_refuse("explain");
         status = read_url(x, argv[optind]);
         *ret_end = status != 0;
         return status;

@@ -9,21 +9,10 @@
 #include "cli/practice_args.h"
 #include "cli/practice_origin.h"
 #include "cli/practice_signals.h"
+#include "cli/usage.h"
 #include "runtime/clock.h"
 
 #define COMMAND "weir origin"
-
-static const char usage[] =
-    "weir origin --listen ADDR [--policy POLICY] [--latency D] [--retry-after WHAT] [--seconds N]\n"
-    "\n"
-    "An HTTP host with a hidden limit, to practise against. Answers 200, or 429 above the limit.\n"
-    "\n"
-    "  --listen ADDR        an address and a port, e.g. 127.0.0.1:8000; port 0: any free one\n"
-    "  --policy POLICY      fixed:30/1s  sliding:30/1s  token:30/s:5  concurrency:10  none\n"
-    "                       (fixed:30/1s)\n"
-    "  --latency D          how long an answer takes (0s)\n"
-    "  --retry-after WHAT   of a refusal: whole seconds, exact, date or none (1)\n"
-    "  --seconds N          ends by itself after that long\n";
 
 struct origin_options {
         struct sockaddr_storage listen;
@@ -113,10 +102,8 @@ int origin_main(int argc, char **argv)
         };
         if (read_options(argc, argv, &o) < 0)
                 return 2;
-        if (o.help) {
-                fputs(usage, stdout);
-                return 0;
-        }
+        if (o.help)
+                return usage_print("origin");
         practice_signals_block();
         struct practice_origin *origin;
         char *error = NULL;

@@ -16,6 +16,7 @@
 #include "cli/check.h"
 #include "cli/inherited.h"
 #include "cli/process.h"
+#include "cli/usage.h"
 #include "proxy/server.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
@@ -288,12 +289,6 @@ static int block_signals(void)
         return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int usage(void)
-{
-        fputs("usage: weir run [-c FILE] [--listen ADDR] [--show-config]\n", stderr);
-        return 2;
-}
-
 static int start_admin(struct run *run)
 {
         return admin_start(run->admin,
@@ -362,6 +357,7 @@ int run_main(int argc, char **argv)
             {"config", required_argument, NULL, 'c'},
             {"listen", required_argument, NULL, 'l'},
             {"show-config", no_argument, NULL, 's'},
+            {"help", no_argument, NULL, 'h'},
             {0},
         };
         struct run run = {.path = config_default_path(), .next_save = USEC_MAX};
@@ -369,7 +365,7 @@ int run_main(int argc, char **argv)
         bool show = false;
         process_fill_standard_descriptors();
         /* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread is there yet */
-        for (int o; (o = getopt_long(argc, argv, "c:", options, NULL)) != -1;) {
+        for (int o; (o = getopt_long(argc, argv, "c:h", options, NULL)) != -1;) {
                 switch (o) {
                 case 'c':
                         run.path = optarg;
@@ -380,12 +376,14 @@ int run_main(int argc, char **argv)
                 case 's':
                         show = true;
                         break;
+                case 'h':
+                        return usage_print("run");
                 default:
-                        return usage();
+                        return usage_refuse("run");
                 }
         }
         if (optind < argc)
-                return usage();
+                return usage_refuse("run");
         log_set_journal(sd_is_journal(STDERR_FILENO));
         int status = 1;
         if (!configure(&run, listen))
