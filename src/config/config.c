@@ -62,7 +62,7 @@ bool config_opens_https(const struct config *c)
         return opens;
 }
 
-const struct egress_pool *config_pool(const struct config *c, const char *name)
+const struct egress_config *config_pool(const struct config *c, const char *name)
 {
         for (size_t i = 0; i < c->pool_count; i++)
                 if (strcmp(c->pools[i].name, name) == 0)
@@ -73,7 +73,7 @@ const struct egress_pool *config_pool(const struct config *c, const char *name)
 /* The policy or pool whose keys are read; both NULL outside of these. */
 struct part {
         struct policy *policy;
-        struct egress_pool *pool;
+        struct egress_config *pool;
 };
 
 static struct reading reading_of(const struct loader *l, const struct setting *s, const char *path,
@@ -247,7 +247,7 @@ static void read_given(struct loader *l, const char *text)
 }
 
 static void read_pool(struct loader *l, const struct node *n, const char *path,
-                      struct egress_pool *pool)
+                      struct egress_config *pool)
 {
         const struct part part = {.pool = pool};
         for (size_t i = 0; i < setting_count; i++)
@@ -376,7 +376,7 @@ static void drop(void *config)
         config_unref(config);
 }
 
-static void settle_pool(struct config *c, struct egress_pool *pool, unsigned generation)
+static void settle_pool(struct config *c, struct egress_config *pool, unsigned generation)
 {
         struct pool_policy *p = &pool->policy;
         struct endpoint_policy *list =

@@ -52,7 +52,7 @@ struct config {
         struct policy defaults;
         struct policy *rules;
         size_t rule_count;
-        struct egress_pool *pools; /* in the order of the file */
+        struct egress_config *pools; /* in the order of the file */
         size_t pool_count;
         struct config_private *private;
 };
@@ -108,7 +108,7 @@ bool config_opens_https(const struct config *c);
 bool config_is_on_loopback(const char *address);
 
 /* The pool of that name; NULL: there is none. Borrowed from `c`. */
-const struct egress_pool *config_pool(const struct config *c, const char *name);
+const struct egress_config *config_pool(const struct config *c, const char *name);
 
 /* Calls `each` with every key that differs and that a reload cannot change. */
 void config_needs_restart(const struct config *before, const struct config *after,

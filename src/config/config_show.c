@@ -63,7 +63,7 @@ static void show_rule(const struct config *c, const struct policy *rule, FILE *t
         }
 }
 
-static void show_pool(const struct config *c, const struct egress_pool *pool, FILE *to)
+static void show_pool(const struct config *c, const struct egress_config *pool, FILE *to)
 {
         struct showing w = {to, 4, ""};
         fprintf(to, "  \"%s\":\n", pool->name);

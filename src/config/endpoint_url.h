@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "base/span.h"
-#include "config/egress_pool.h"
+#include "config/egress_config.h"
 
 /* All owned. */
 struct endpoint_url {

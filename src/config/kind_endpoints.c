@@ -203,7 +203,7 @@ void kind_read_endpoints(const struct reading *r, const struct node *n)
                            count);
                 return;
         }
-        struct egress_pool *pool = r->part;
+        struct egress_config *pool = r->part;
         struct egress_endpoint *list = pool_alloc(r->pool, count, sizeof *list);
         for (size_t i = 0; i < count; i++) {
                 char path[128];
@@ -220,7 +220,8 @@ void kind_read_endpoints(const struct reading *r, const struct node *n)
         pool->endpoints.count = count;
 }
 
-static void show_endpoint(const struct egress_pool *pool, const struct egress_endpoint *e, FILE *to)
+static void show_endpoint(const struct egress_config *pool, const struct egress_endpoint *e,
+                          FILE *to)
 {
         bool alone = !e->named && e->weight == 1 && e->max_in_flight == pool->max_in_flight;
         if (e->kind != EGRESS_SOURCE && alone) {
@@ -243,7 +244,7 @@ void kind_show_endpoints(const struct setting *s, const struct config *c, const 
 {
         (void)s;
         (void)c;
-        const struct egress_pool *pool = part;
+        const struct egress_config *pool = part;
         putc('[', to);
         for (size_t i = 0; i < pool->endpoints.count; i++) {
                 fputs(i ? ", " : "", to);

@@ -7,7 +7,7 @@
 
 #include "base/span.h"
 #include "base/usec.h"
-#include "config/egress_pool.h"
+#include "config/egress_config.h"
 #include "core/classify.h"
 #include "core/governor.h"
 #include "core/retry.h"
@@ -39,8 +39,8 @@ struct policy {
                 enum tls_version min_version;
         } tls; /* towards the host */
         bool http2;
-        const char *egress;             /* "direct", or the pool's name */
-        const struct egress_pool *pool; /* NULL: direct */
+        const char *egress;               /* "direct", or the pool's name */
+        const struct egress_config *pool; /* NULL: direct */
         bool session_order;
         struct {
                 const struct classify_rule *list;

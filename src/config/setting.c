@@ -36,9 +36,9 @@ const struct setting settings[] = {
 #define RULE(path, kind, field, range, help)                                                       \
         {RULES path, KIND_##kind, IN_RULE, SETTING_IN_FORCE, APPLIES_RELOAD, FIELD(policy, field), \
          NULL,       range,       help},
-#define POOL(path, kind, field, default_, range, help)                \
-        {POOLS path,       KIND_##kind,    IN_POOL,                   \
-         SETTING_IN_FORCE, APPLIES_RELOAD, FIELD(egress_pool, field), \
+#define POOL(path, kind, field, default_, range, help)                  \
+        {POOLS path,       KIND_##kind,    IN_POOL,                     \
+         SETTING_IN_FORCE, APPLIES_RELOAD, FIELD(egress_config, field), \
          default_,         range,          help},
 #define LATER(path) \
         {path, KIND_NONE, IN_CONFIG, SETTING_LATER, APPLIES_RELOAD, 0, 0, NULL, NULL, NULL},

@@ -38,7 +38,7 @@ enum setting_place {
         IN_CONFIG, /* a field of struct config */
         IN_POLICY, /* of struct policy: "defaults.PATH" and in a rule */
         IN_RULE,   /* of struct policy, "rules[].PATH" alone */
-        IN_POOL,   /* of struct egress_pool: "pools[].PATH", where the file has the pool's name */
+        IN_POOL,   /* of struct egress_config: "pools[].PATH", where the file has the pool's name */
 };
 
 enum setting_state {

@@ -65,6 +65,7 @@ static void describe_peer(struct attempt *a, struct upstream_end *end)
 {
         struct attempt_peer *p = &a->peer;
         char *ip = NULL, *local = NULL;
+        bool proxy = attempt_egress_is_proxy(a);
         long port = 0;
 
         curl_easy_getinfo(a->easy, CURLINFO_PRIMARY_IP, &ip);
@@ -78,10 +79,12 @@ static void describe_peer(struct attempt *a, struct upstream_end *end)
                 snprintf(p->text, sizeof p->text, strchr(ip, ':') ? "[%s]:%ld" : "%s:%ld", ip,
                          port);
         }
-        memcpy(end->address, p->text, sizeof end->address);
+        if (!proxy)
+                memcpy(end->address, p->text, sizeof end->address);
         curl_easy_getinfo(a->easy, CURLINFO_LOCAL_IP, &local);
         if (local && strlen(local) < sizeof end->local)
                 strcpy(end->local, local);
+        strcpy(end->exit, proxy ? a->exit : end->local);
 }
 
 static void describe(struct attempt *a, struct upstream_end *end)
@@ -113,8 +116,10 @@ static void put_aside(struct attempt *a, bool reusable)
         a->arg = NULL;
         a->body = NULL;
         a->deny = a->allow = NULL;
+        a->exit_header = "";
         if (reusable) {
                 answer_head_reset(&a->head);
+                answer_head_reset(&a->tunnel);
                 request_lines_trim(&a->lines);
         }
         upstream_put(a, reusable);
@@ -185,7 +190,8 @@ static curl_socket_t on_open(void *arg, curlsocktype purpose, struct curl_sockad
         (void)purpose;
         if (a->state != ATTEMPT_RUNNING)
                 return CURL_SOCKET_BAD;
-        if (!guard_allows(a->deny, a->allow, &address->addr)) {
+        /* whom the configuration names as a proxy may be anywhere */
+        if (!attempt_egress_is_proxy(a) && !guard_allows(a->deny, a->allow, &address->addr)) {
                 a->denied = true;
                 return CURL_SOCKET_BAD;
         }
@@ -197,6 +203,20 @@ static curl_socket_t on_open(void *arg, curlsocktype purpose, struct curl_sockad
             (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
                 a->error = UPSTREAM_PROXY_INTERNAL_ERROR;
         return fd;
+}
+
+/* What the proxy told when it opened the tunnel holds for all that goes by it. */
+static void recall_exit(struct attempt *a, const char *local, int local_port, const char *peer,
+                        int peer_port)
+{
+        struct exit_memory *m = upstream_exits(a->upstream);
+        long connects = 0;
+
+        curl_easy_getinfo(a->easy, CURLINFO_NUM_CONNECTS, &connects);
+        if (connects > 0)
+                exit_memory_set(m, local, local_port, peer, peer_port, a->exit);
+        else if (*a->exit_header)
+                strcpy(a->exit, exit_memory_get(m, local, local_port, peer, peer_port));
 }
 
 /*
@@ -211,12 +231,11 @@ static int on_send(void *arg, char *peer, char *local, int peer_port, int local_
         struct attempt *a = arg;
         long sent = 0;
 
-        (void)local;
-        (void)peer_port;
-        (void)local_port;
         if (a->state != ATTEMPT_RUNNING)
                 return CURL_PREREQFUNC_ABORT;
-        if (!guard_allows_text(a->deny, a->allow, peer)) {
+        if (attempt_egress_is_proxy(a)) {
+                recall_exit(a, local, local_port, peer, peer_port);
+        } else if (!guard_allows_text(a->deny, a->allow, peer)) {
                 a->error = UPSTREAM_DESTINATION_IP_PROHIBITED;
                 return CURL_PREREQFUNC_ABORT;
         }
@@ -264,7 +283,8 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
                    : CURL_SEEKFUNC_FAIL;
 }
 
-/* All lines come here: those of interim answers, of the final head, and trailers after the body. */
+/* All lines come here: those of what a proxy says of a tunnel, of interim answers, of the final
+ * head, and trailers after the body. */
 static size_t on_header(char *line, size_t size, size_t n, void *arg)
 {
         struct attempt *a = arg;
@@ -274,6 +294,8 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
                 return len;
         if (a->state != ATTEMPT_RUNNING)
                 return 0;
+        if (a->phase == ATTEMPT_CONNECTING)
+                return attempt_egress_tunnel_line(a, line, len);
         progress(a, ATTEMPT_READING);
         if (a->head.done)
                 return len;
@@ -282,6 +304,9 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
                 return 0;
         if (!a->head.done)
                 return len;
+        a->error = attempt_egress_head(a);
+        if (a->error)
+                return 0;
         struct upstream_answer answer = {
             .status = a->head.status,
             .reason = a->head.reason,
@@ -364,6 +389,8 @@ void attempt_free(struct attempt *a)
         event_free(a->clock);
         request_lines_done(&a->lines);
         answer_head_done(&a->head);
+        answer_head_done(&a->tunnel);
+        attempt_egress_done(&a->set);
         free(a->set.host);
         free(a->set.ca_file);
         free(a->set.method);
@@ -381,8 +408,9 @@ static usec_t or_never(usec_t t)
 struct attempt *upstream_start(struct upstream *u, const struct upstream_request *request,
                                const struct upstream_handlers *handlers, void *arg)
 {
-        struct attempt *a = upstream_take(u);
+        struct attempt *a = upstream_take(upstream_for(u, request->egress));
 
+        u = a->upstream;
         a->state = ATTEMPT_RUNNING;
         a->phase = ATTEMPT_CONNECTING;
         a->started = clock_now();
@@ -397,7 +425,7 @@ struct attempt *upstream_start(struct upstream *u, const struct upstream_request
         a->read = or_never(request->timeouts.read);
         a->head_until = usec_add(a->started, or_never(request->timeouts.head));
         a->sends = 0;
-        a->denied = a->dialled = a->paused = a->resume = false;
+        a->denied = a->dialled = a->reached = a->paused = a->resume = false;
         a->drained = 0;
         a->error_text[0] = '\0';
         if (a->body)
@@ -502,6 +530,7 @@ void attempt_discard(struct attempt *a)
         a->state = ATTEMPT_DRAINING;
         a->body = NULL;
         a->deny = a->allow = NULL;
+        a->exit_header = "";
         a->drain_until = usec_add(clock_now(), DRAIN_TIME);
         wind(a);
         if (a->paused)

@@ -40,6 +40,10 @@ struct attempt_settings {
         bool alone; /* on a new connection */
         long connect_ms;
         bool upload, no_body, dial;
+        enum egress_kind egress;
+        char *proxy, *user, *password, *device; /* owned; NULL: none */
+        bool tunnel;                            /* also for what the proxy would read otherwise */
+        bool apart;                             /* from the connections of others */
         curl_off_t body_len;
 };
 
@@ -74,10 +78,14 @@ struct attempt {
         unsigned sends;            /* times that the request was about to be sent */
         bool denied;               /* an address was refused by the guard */
         bool dialled;              /* an address was not */
+        bool reached;              /* there was a TCP connection */
         enum upstream_error error; /* found here; wins over libcurl's code */
         struct answer_head head;
         size_t drained;
-        bool head_only; /* ended by us after the head: HEAD with a body */
+        struct answer_head tunnel; /* what the proxy said of the tunnel */
+        const char *exit_header;   /* "": none */
+        char exit[EXIT_MAX];       /* what the proxy told; "" */
+        bool head_only;            /* ended by us after the head: HEAD with a body */
         bool paused, resume;
         bool stalls;          /* paused, and with it all that its connection carries */
         struct attempt_peer { /* its text is made anew only when it has changed */
@@ -107,10 +115,15 @@ void upstream_remove(struct attempt *a);
 curl_socket_t upstream_open_socket(struct upstream *u, const struct curl_sockaddr *address);
 int upstream_close_socket(void *upstream, curl_socket_t fd);
 
+/* The pool for what goes that way. */
+struct upstream *upstream_for(struct upstream *u, const struct egress_endpoint *egress);
+
 struct event_base *upstream_base(const struct upstream *u);
 
 /* For CURLOPT_SHARE. */
 CURLSH *upstream_share(const struct upstream *u);
+
+struct exit_memory *upstream_exits(struct upstream *u);
 
 /* A pause of `a` holds up its whole connection, or does so no more. */
 void upstream_stall(struct attempt *a, bool stalls);
@@ -133,6 +146,28 @@ void attempt_setup_handle(struct attempt *a);
 /* For each request: UPSTREAM_OK, or why it cannot be made. */
 enum upstream_error attempt_setup_request(struct attempt *a,
                                           const struct upstream_request *request);
+
+/* --- attempt_egress.c: the way out --- */
+
+/* Behind all else that attempt_setup_request does, but for the target. */
+enum upstream_error attempt_setup_egress(struct attempt *a, const struct upstream_request *request);
+void attempt_egress_done(struct attempt_settings *set);
+
+bool attempt_egress_is_proxy(const struct attempt *a);
+
+/* The target as a proxy wants it, owned by the caller; NULL: as it is. */
+char *attempt_egress_target(const struct attempt *a, const struct upstream_request *request);
+
+/* The head of the answer is there: UPSTREAM_OK, or what is behind it when it is the proxy that
+ * speaks for itself. */
+enum upstream_error attempt_egress_head(struct attempt *a);
+
+/* A line of what the proxy answers to CONNECT; returns what libcurl wants for it. */
+size_t attempt_egress_tunnel_line(struct attempt *a, const char *line, size_t len);
+
+/* The endpoint's doing, or what its proxy says that the host has done; UPSTREAM_OK: neither. */
+enum upstream_error attempt_egress_error(const struct attempt *a, CURLcode code);
+const char *attempt_egress_detail(enum upstream_error error); /* NULL: is none of these */
 
 /* --- attempt_error.c: what went wrong --- */
 

@@ -115,6 +115,9 @@ enum upstream_error attempt_error_from(const struct attempt *a, CURLcode code)
                 return a->error;
         if (a->head_only && a->head.done)
                 return UPSTREAM_OK;
+        enum upstream_error egress = attempt_egress_error(a, code);
+        if (egress)
+                return egress;
         switch (code) {
         case CURLE_OK:
                 return a->head.done || a->set.dial ? UPSTREAM_OK : UPSTREAM_CONNECTION_TERMINATED;
@@ -217,6 +220,9 @@ static const char *alert_detail(struct attempt *a)
 
 const char *attempt_error_detail(struct attempt *a, enum upstream_error error)
 {
+        const char *egress = attempt_egress_detail(error);
+        if (egress)
+                return egress;
         switch (error) {
         case UPSTREAM_OK:
                 return "";
@@ -244,6 +250,12 @@ const char *attempt_error_detail(struct attempt *a, enum upstream_error error)
                 return alert_detail(a);
         default:
                 break;
+        }
+        /* libcurl would name the proxy, which may be a secret. */
+        if (attempt_egress_is_proxy(a)) {
+                snprintf(a->detail, sizeof a->detail, "the upstream proxy could not reach it (%s)",
+                         upstream_error_type(error));
+                return a->detail;
         }
         return a->error_text[0] ? a->error_text : upstream_error_type(error);
 }

@@ -171,6 +171,12 @@ static enum upstream_error set_request(struct attempt *a, const struct upstream_
 
         if (!is_word(request->method) || !is_word(request->target))
                 return UPSTREAM_HTTP_REQUEST_ERROR;
+        char *whole = attempt_egress_target(a, request);
+        CURLcode code = set_text(a->easy, CURLOPT_REQUEST_TARGET, &a->set.target,
+                                 whole ? span_of(whole) : request->target);
+        free(whole);
+        if (code)
+                return UPSTREAM_PROXY_INTERNAL_ERROR;
         if (!request_lines_fill(&a->lines, request->fields, request->body, body_len))
                 return UPSTREAM_HTTP_REQUEST_ERROR;
         bool head = span_equal(request->method, span_of("HEAD"));
@@ -180,7 +186,6 @@ static enum upstream_error set_request(struct attempt *a, const struct upstream_
                 curl_easy_setopt(a->easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)body_len);
         a->set.body_len = (curl_off_t)body_len;
         if (set_text(a->easy, CURLOPT_CUSTOMREQUEST, &a->set.method, request->method) ||
-            set_text(a->easy, CURLOPT_REQUEST_TARGET, &a->set.target, request->target) ||
             curl_easy_setopt(a->easy, CURLOPT_HTTPHEADER, a->lines.list))
                 return UPSTREAM_PROXY_INTERNAL_ERROR;
         a->body_len = body_len;
@@ -195,6 +200,9 @@ enum upstream_error attempt_setup_request(struct attempt *a, const struct upstre
         set_http_version(a, request);
         if ((request->tls && set_tls(a, request)) || set_origin(a, request))
                 return UPSTREAM_PROXY_INTERNAL_ERROR;
+        enum upstream_error error = attempt_setup_egress(a, request);
+        if (error)
+                return error;
         return request->dial ? UPSTREAM_OK : set_request(a, request);
 }
 
@@ -207,6 +215,7 @@ void attempt_setup_handle(struct attempt *a)
         curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
         curl_easy_setopt(easy, CURLOPT_PROXY, "");
         curl_easy_setopt(easy, CURLOPT_NOPROXY, ""); /* the environment is asked otherwise */
+        curl_easy_setopt(easy, CURLOPT_SOCKS5_AUTH, CURLAUTH_BASIC); /* no Kerberos */
         curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
         curl_easy_setopt(easy, CURLOPT_HTTP_CONTENT_DECODING, 0L);
         curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);

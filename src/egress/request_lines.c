@@ -15,8 +15,9 @@
  * keeps libcurl from moving the field to the top and from spelling it its own way: it looks at the
  * first line of that name, finds it empty, writes no Host, and then sends ours where it stands.
  */
-static char suppressed[][sizeof "Expect:"] = {"Host:", "Accept:", "Expect:"};
-#define EXPECT 2 /* the last one matters only where there is a body */
+static char suppressed[][sizeof "Proxy-Connection:"] = {
+    "Host:", "Accept:", "Proxy-Connection:", "Expect:"};
+#define EXPECT 3 /* the last one matters only where there is a body */
 #define SUPPRESSED (sizeof suppressed / sizeof *suppressed) /* never written to */
 
 #define LENGTH_ROOM (sizeof "Content-Length: 18446744073709551615")

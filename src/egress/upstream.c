@@ -31,6 +31,9 @@ struct watch {
 struct upstream {
         struct event_base *base;
         CURLM *multi;
+        struct upstream
+            *bound; /* for what goes out from a local address; NULL: not needed as yet */
+        struct exit_memory exits;
         CURLSH *share;    /* TLS sessions, so that any handle can take one up again */
         unsigned stalled; /* attempts that hold up a connection which others use */
         struct list active, idle, deferred;
@@ -160,7 +163,25 @@ void upstream_put(struct attempt *a, bool reusable)
 
 size_t upstream_active(const struct upstream *u)
 {
-        return u->active_count;
+        return u->active_count + (u->bound ? upstream_active(u->bound) : 0);
+}
+
+/* libcurl lets a request that may go out from any address use a connection that goes out from a
+ * certain one. So these have a pool of their own. */
+struct upstream *upstream_for(struct upstream *u, const struct egress_endpoint *egress)
+{
+        if (!egress || egress->kind != EGRESS_SOURCE)
+                return u;
+        if (!u->bound)
+                u->bound = upstream_new(u->base);
+        if (!u->bound)
+                abort(); /* out of memory: there is one of them already */
+        return u->bound;
+}
+
+struct exit_memory *upstream_exits(struct upstream *u)
+{
+        return &u->exits;
 }
 
 /* --- what has to be done outside libcurl --- */
@@ -332,8 +353,8 @@ static int on_socket_wanted(CURL *easy, curl_socket_t fd, int what, void *arg, v
 {
         struct upstream *u = arg;
         struct watch *w = watch_of(u, fd);
+        void *a = NULL;
 
-        (void)easy;
         (void)socket_arg;
         if (what == CURL_POLL_REMOVE && !w)
                 return 0;
@@ -344,6 +365,10 @@ static int on_socket_wanted(CURL *easy, curl_socket_t fd, int what, void *arg, v
                 w->wanted |= EV_READ;
         if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT)
                 w->wanted |= EV_WRITE;
+        /* What is connecting waits to be able to write. libcurl's own time of that is known later,
+         * when a proxy has done its part too. */
+        if ((w->wanted & EV_READ) && w->ours && !curl_easy_getinfo(easy, CURLINFO_PRIVATE, &a))
+                ((struct attempt *)a)->reached = true;
         if (what == CURL_POLL_REMOVE && !w->ours)
                 watch_free(w); /* the resolver's: closed behind our back */
         else if (w->wanted || (w->armed & EV_WRITE))
@@ -416,6 +441,8 @@ void upstream_free(struct upstream *u)
 {
         if (!u)
                 return;
+        upstream_free(u->bound);
+        exit_memory_done(&u->exits);
         free_all(&u->active);
         free_all(&u->idle);
         if (u->multi)

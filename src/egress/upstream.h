@@ -10,7 +10,9 @@
 #include "base/span.h"
 #include "base/usec.h"
 #include "config/policy.h"
+#include "config/egress_config.h"
 #include "core/retry.h"
+#include "egress/exit_memory.h"
 
 struct event_base;
 struct evbuffer;
@@ -19,11 +21,11 @@ struct bufferevent;
 struct upstream; /* the connection pool of one worker; used by its thread alone */
 struct attempt;  /* one request on its way, or one connection that is being opened */
 
-/* Borrowed for the call of upstream_start, which copies; but `body`, `deny` and `allow` until the
- * attempt has ended, was cancelled or discarded. */
+/* Borrowed for the call of upstream_start, which copies; but `body`, `deny`, `allow` and
+ * `exit_header` until the attempt has ended, was cancelled or discarded. */
 struct upstream_request {
-        bool dial; /* only open the connection: of all that follows, host, port, deny, allow and
-                    * the timeouts until there is a connection are of use */
+        bool dial; /* only open the connection: of all that follows, host, port, deny, allow, the
+                    * way out and the timeouts until there is a connection are of use */
         bool tls;
         struct upstream_tls {
                 bool verify;
@@ -43,7 +45,12 @@ struct upstream_request {
         /* May go out twice: when a reused connection turns out to be dead, it is sent once more on
          * a new one. Otherwise that ends in CONNECTION_TERMINATED. */
         bool replayable;
-        const struct cidr_set *deny, *allow; /* destinations by address; allow wins; may be NULL */
+        /* Destinations by address; allow wins; may be NULL. With an upstream proxy, which is told
+         * names, those that are written as addresses. */
+        const struct cidr_set *deny, *allow;
+        const struct egress_endpoint *egress; /* the way out; NULL: directly */
+        const char *exit_header; /* the field in which its proxy tells the exit address; "" or NULL:
+                                  * none */
         struct {
                 usec_t connect;    /* name lookup and TLS included */
                 usec_t first_byte; /* since the last bytes of the request were handed over */
@@ -76,14 +83,24 @@ enum retry_failure upstream_error_failure(enum upstream_error e);
 /* Is it the host's doing, or that of the way there? Our own faults teach nothing about the host. */
 bool upstream_error_is_hosts(enum upstream_error e);
 
+/* Is it the doing of the endpoint? Another one may do better. */
+bool upstream_error_is_endpoints(enum upstream_error e);
+
+/* The host's fault of a type of RFC 9209, as the next proxy tells it; UPSTREAM_OK: it is none. Not
+ * destination_unavailable, which says as much of the proxy as of the host. */
+enum upstream_error upstream_error_of_host(struct span type);
+
 struct upstream_end {
         enum upstream_error error;
         const char *detail; /* one plain phrase for people, "" when OK; valid during the call */
         usec_t name_lookup, connect, tls, first_byte,
-            total;        /* since the start; 0: did not happen */
-        bool reused;      /* an open connection was used */
-        char address[64]; /* "127.0.0.1:80" of the peer; "" when there was none */
-        char local[46];   /* "127.0.0.1": our own end of that */
+            total;           /* since the start; 0: did not happen */
+        bool reused;         /* an open connection was used */
+        char address[64];    /* "127.0.0.1:80" of the host; "" when there was none, and with an
+                              * upstream proxy, who alone knows it */
+        char local[46];      /* "127.0.0.1": our own end of that */
+        char exit[EXIT_MAX]; /* the address that the host sees, as far as it is known here: our own,
+                              * or what the proxy told; "" */
         /* What was dialled, when OK: the caller's from now on. Nothing is enabled in it. */
         struct bufferevent *dialled;
 };

@@ -63,9 +63,16 @@ static void do_read(struct raw_origin *o, int fd, bool body)
         o->reads++;
 }
 
-static void do_send(int fd, const char *text)
+static void do_take(struct raw_origin *o, int fd, size_t left)
 {
-        size_t left = strlen(text);
+        for (size_t n; left > 0; left -= n)
+                if (!(n = read_some(o, fd, left)))
+                        return;
+}
+
+static void do_send(int fd, const char *text, size_t n_bytes)
+{
+        size_t left = n_bytes ? n_bytes : strlen(text);
 
         while (left > 0 && wait_for(fd, POLLOUT, PATIENCE_MS)) {
                 ssize_t n = send(fd, text, left, MSG_NOSIGNAL);
@@ -139,8 +146,11 @@ static void *run(void *arg)
                 case RAW_READ_HEAD:
                         do_read(o, fd, s->what == RAW_READ);
                         break;
+                case RAW_TAKE:
+                        do_take(o, fd, s->n);
+                        break;
                 case RAW_SEND:
-                        do_send(fd, s->text);
+                        do_send(fd, s->text, s->n);
                         break;
                 case RAW_FLOOD:
                         do_flood(o, fd, s->n);

@@ -12,7 +12,8 @@ enum raw_what {
         RAW_ACCEPT,      /* the next connection; the steps below are about the latest one */
         RAW_READ,        /* one request, head and body, kept in the log */
         RAW_READ_HEAD,   /* only its head */
-        RAW_SEND,        /* text */
+        RAW_TAKE,        /* n bytes, kept in the log */
+        RAW_SEND,        /* text, or n bytes of it */
         RAW_FLOOD,       /* n bytes, or as many as are taken */
         RAW_CLOSE,       /* half of it: nothing more will be sent */
         RAW_RESET,       /* at once, with RST */

@@ -324,7 +324,7 @@ static void reads_pools(void **state)
 {
         (void)state;
         struct config *c = load_good(all);
-        const struct egress_pool *pool = config_pool(c, "fast");
+        const struct egress_config *pool = config_pool(c, "fast");
         assert_null(config_pool(c, "fas"));
         assert_string_equal(pool->name, "fast");
         assert_int_equal(pool->policy.choose, EGRESS_ROUND_ROBIN);
@@ -349,7 +349,7 @@ static void reads_pools(void **state)
                 assert_text(e->source, x->source);
                 assert_text(e->shown, x->shown);
         }
-        const struct egress_pool *slow = config_pool(c, "slow");
+        const struct egress_config *slow = config_pool(c, "slow");
         assert_int_equal(slow->max_in_flight, 1);
         assert_int_equal(slow->endpoints.list[0].max_in_flight, 1);
         assert_int_equal(slow->policy.choose, EGRESS_LEAST_USED);

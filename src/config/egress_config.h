@@ -1,6 +1,6 @@
-/* config/egress_pool.h - a pool: the ways out among which the requests of a policy are spread. */
-#ifndef WEIR_CONFIG_EGRESS_POOL_H
-#define WEIR_CONFIG_EGRESS_POOL_H
+/* config/egress_config.h - a pool: the ways out among which the requests of a policy are spread. */
+#ifndef WEIR_CONFIG_EGRESS_CONFIG_H
+#define WEIR_CONFIG_EGRESS_CONFIG_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ struct egress_endpoint {
 
 enum egress_sticky { EGRESS_STICKY_NONE, EGRESS_STICKY_SESSION, EGRESS_STICKY_CLIENT };
 
-struct egress_pool {
+struct egress_config {
         const char *name;
         struct {
                 struct egress_endpoint *list;
