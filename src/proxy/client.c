@@ -9,7 +9,9 @@
 
 #include "base/xalloc.h"
 #include "proxy/access_log.h"
+#include "proxy/exchange_state.h"
 #include "proxy/exchange.h"
+#include "proxy/intercept.h"
 #include "proxy/reply.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
@@ -28,6 +30,12 @@ static void set_idle_timeout(struct client *c, bool reading)
         bufferevent_set_timeouts(c->bev, reading ? &tv : NULL, &tv);
 }
 
+/* Then its bufferevent has no descriptor, and intercept.c watches for its end. */
+static bool speaks_tls(const struct client *c)
+{
+        return c->intercept && intercept_is_tls(c->intercept);
+}
+
 static void client_free(struct client *c)
 {
         struct worker *w = c->worker;
@@ -35,6 +43,7 @@ static void client_free(struct client *c)
                 HASH_DEL(w->client_by_connection, c);
                 event_del(&c->watch);
                 event_del(&c->timer);
+                intercept_free(c->intercept);
         }
         list_remove(&c->link);
         intake_reset(&c->intake);
@@ -111,6 +120,18 @@ static void report_refusal(struct client *c, const struct message_fault *f)
         log_debug("refused %s: %d, %s", c->address, f->status, f->text);
 }
 
+static void say_last(struct client *c, struct span text)
+{
+        evutil_socket_t fd = bufferevent_getfd(c->bev);
+        if (speaks_tls(c)) {
+                intercept_say_last(c->intercept, text);
+                return;
+        }
+        ssize_t ignored = send(fd, text.ptr, text.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+        (void)ignored;
+        shutdown(fd, SHUT_WR);
+}
+
 /*
  * Refuses past evhttp, which would answer with a page of its own, or not at all before it has a
  * whole request. What the peer still sends is dropped, for a while, so that it gets to read the
@@ -120,12 +141,9 @@ static void refuse(struct client *c, const struct message_fault *f)
 {
         static const struct timeval linger = {1, 0};
         struct evbuffer *input = bufferevent_get_input(c->bev);
-        evutil_socket_t fd = bufferevent_getfd(c->bev);
         char *reply = reply_text(f);
-        ssize_t ignored = send(fd, reply, strlen(reply), MSG_NOSIGNAL | MSG_DONTWAIT);
-        (void)ignored;
+        say_last(c, span_of(reply));
         free(reply);
-        shutdown(fd, SHUT_WR);
         report_refusal(c, f);
         c->refused = true;
         intake_reset(&c->intake);
@@ -330,6 +348,14 @@ void client_end(struct client *c)
                 watch_peer(c, EV_READ | EV_CLOSED);
         }
         take_in(c, input, evbuffer_get_length(input));
+        if (speaks_tls(c))
+                intercept_resume(c->intercept);
+}
+
+void client_watch_again(struct client *c)
+{
+        c->pipelined = c->just_read = false;
+        watch_peer(c, EV_READ | EV_CLOSED);
 }
 
 bool client_has_sent_more(const struct client *c)
@@ -339,10 +365,15 @@ bool client_has_sent_more(const struct client *c)
                recv(bufferevent_getfd(c->bev), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-struct bufferevent *client_take_over(struct client *c)
+struct bufferevent *client_take_over(struct client *c, void (**ret_finish)(struct bufferevent *bev))
 {
         event_del(&c->watch);
         evbuffer_remove_cb(bufferevent_get_input(c->bev), on_input, c);
+        if (speaks_tls(c)) {
+                *ret_finish = intercept_finish;
+                return intercept_take_over(c->intercept);
+        }
+        *ret_finish = NULL;
         bufferevent_incref(c->bev);
         return c->bev;
 }
@@ -350,6 +381,10 @@ struct bufferevent *client_take_over(struct client *c)
 void client_drain(struct client *c)
 {
         char byte;
+        if (c->intercept && intercept_is_opening(c->intercept)) {
+                exchange_cut(c->exchange, OUTCOME_CLOSING);
+                return;
+        }
         if (!c->evcon || c->exchange || c->refused)
                 return; /* not yet looked at, or told to close already */
         bool asks = c->intake.phase != INTAKE_IDLE ||

@@ -15,6 +15,7 @@
 #include "proxy/worker.h"
 
 struct exchange;
+struct intercept;
 
 struct client {
         struct list link; /* worker->clients */
@@ -27,8 +28,9 @@ struct client {
         bool just_read;     /* the exchange began with what the peer event is about to tell */
         struct event timer; /* of a head that arrives, or of a refusal */
         struct intake intake;
-        bool refused;              /* told to go; what it still sends is dropped */
-        struct exchange *exchange; /* the request that it waits for; NULL between requests */
+        bool refused;                /* told to go; what it still sends is dropped */
+        struct intercept *intercept; /* what was made of its CONNECT; NULL: there was none */
+        struct exchange *exchange;   /* the request that it waits for; NULL between requests */
         struct sockaddr_storage peer;
         char address[INET6_ADDRSTRLEN]; /* text; "unix" for a local socket */
 };
@@ -46,13 +48,18 @@ void client_begin(struct client *c, struct exchange *ex);
 /* The reply has been written: the connection waits for its next request. */
 void client_end(struct client *c);
 
+/* Its connection has a descriptor again: watches that for its end. */
+void client_watch_again(struct client *c);
+
 /* Has it sent anything behind the request that it waits for? */
 bool client_has_sent_more(const struct client *c);
 
 /* What the connection carries is HTTP no longer: its bytes are the caller's from now on, and evhttp
- * keeps it until client_drop. Returns a reference to its bufferevent, whose input may hold bytes.
- * The client stays with its exchange. */
-struct bufferevent *client_take_over(struct client *c);
+ * keeps it until client_drop. Returns a reference to its bufferevent, whose input may hold bytes,
+ * and in *ret_finish how the peer is told that no more will follow (see struct relay_side). The
+ * client stays with its exchange. */
+struct bufferevent *client_take_over(struct client *c,
+                                     void (**ret_finish)(struct bufferevent *bev));
 
 /* No new requests: refuses one that has begun to arrive, drops the connection where none has. */
 void client_drain(struct client *c);

@@ -9,6 +9,7 @@
 #include "base/xalloc.h"
 #include "proxy/client.h"
 #include "proxy/exchange_state.h"
+#include "proxy/intercept.h"
 #include "proxy/relay.h"
 #include "proxy/request_scope.h"
 #include "proxy/tunnel.h"
@@ -109,6 +110,10 @@ void exchange_refuse(struct exchange *ex, enum outcome outcome, const struct rep
 {
         struct reply_note note;
         struct reply_refusal r = *refusal;
+        if (ex->connected) { /* whatever was said now would pass for the host's words */
+                exchange_cut(ex, outcome);
+                return;
+        }
         exchange_move(ex, EXCHANGE_REPLYING);
         give_ticket_back(ex);
         ex->outcome = outcome;
@@ -215,7 +220,7 @@ void exchange_turn(struct ticket *ticket, enum ticket_reply reply)
 
 /* ---- the beginning ---- */
 
-static void ask_first_turn(struct exchange *ex)
+void exchange_ask(struct exchange *ex)
 {
         ex->deadline = usec_add(
             ex->arrived, usec_min(ex->policy->timeouts.total, ex->message.steering.deadline));
@@ -262,7 +267,9 @@ void exchange_receive(struct evhttp_request *req, void *worker)
         req->flags &= ~EVHTTP_PROXY_REQUEST;
         struct exchange *ex = exchange_new(w, c, req);
         struct message_fault fault;
-        bool good = message_read(&ex->message, req, c->intake.facts.fields, w->shared->via, &fault);
+        bool good = message_read(&ex->message, req, c->intake.facts.fields,
+                                 c->intercept ? intercept_inside(c->intercept) : NULL,
+                                 w->shared->via, &fault);
         if (!client_is_allowed(c, ex->config)) {
                 exchange_refuse(ex, OUTCOME_DENIED,
                                 &(struct reply_refusal){
@@ -285,7 +292,11 @@ void exchange_receive(struct evhttp_request *req, void *worker)
                 ex->policy = config_policy(ex->config, span_of(ex->message.host));
                 if (ex->policy->https == HTTPS_UPGRADE && !ex->message.connect)
                         message_upgrade(&ex->message);
-                if (!ex->message.connect || tunnel_may_open(ex))
-                        ask_first_turn(ex);
+                if (ex->message.connect && !tunnel_may_open(ex))
+                        return;
+                if (ex->message.connect && ex->policy->https == HTTPS_INTERCEPT)
+                        intercept_open(ex);
+                else
+                        exchange_ask(ex);
         }
 }

@@ -64,6 +64,11 @@ static void count_end(struct exchange *ex, usec_t duration, size_t bytes_in, siz
         metrics_add(w, METRIC_RESPONSE_BYTES, 0, bytes_out);
 }
 
+static const char *url_of(const struct exchange *ex)
+{
+        return ex->message.url ? ex->message.url : evhttp_request_get_uri(ex->req);
+}
+
 static void write_access_log(const struct exchange *ex, usec_t duration, size_t bytes_in,
                              size_t bytes_out)
 {
@@ -71,7 +76,7 @@ static void write_access_log(const struct exchange *ex, usec_t duration, size_t 
             .real = ex->arrived_real,
             .client = ex->client->address,
             .method = ex->message.method,
-            .url = ex->req ? evhttp_request_get_uri(ex->req) : "",
+            .url = url_of(ex),
             .scope = ex->scope,
             .class = ex->class,
             .status = ex->status,
@@ -99,7 +104,7 @@ static void hand_report_over(struct exchange *ex, usec_t duration, size_t bytes_
             .duration = duration,
             .first_byte = ex->last.first_byte,
             .scope = ex->scope,
-            .url = report_url(evhttp_request_get_uri(ex->req)),
+            .url = report_url(url_of(ex)),
             .answered = ex->class != NULL,
             .class = ex->told.class,
             .outcome = ex->outcome,
@@ -130,9 +135,12 @@ void exchange_report_end(struct exchange *ex)
                 bytes_in += relayed.forth;
                 bytes_out += relayed.back;
         }
-        count_end(ex, duration, bytes_in, bytes_out);
+        /* A tunnel that was opened is not counted: the requests inside are. */
+        bool counts = ex->outcome != OUTCOME_OPENED;
+        if (counts)
+                count_end(ex, duration, bytes_in, bytes_out);
         if (ex->worker->shared->access)
                 write_access_log(ex, duration, bytes_in, bytes_out);
-        if (reports_are_watched(ex->worker->shared->reports))
+        if (counts && reports_are_watched(ex->worker->shared->reports))
                 hand_report_over(ex, duration, bytes_in, bytes_out);
 }

@@ -52,7 +52,8 @@ struct exchange {
         unsigned refusals;        /* answers of 429 */
         struct upstream_end last; /* times and address of the last attempt */
         const char *class;
-        int status; /* sent to the client */
+        int status;     /* sent to the client */
+        bool connected; /* a CONNECT of which the client was told already that it is open */
         size_t bytes_out;
         enum outcome outcome;
 };
@@ -73,6 +74,9 @@ const struct reply_note *exchange_note(const struct exchange *ex, struct reply_n
 /* After an attempt: gives its turn back for another one, once `wait` has passed. False: there is
  * none to be had, and it keeps the one that it has. */
 bool exchange_ask_again(struct exchange *ex, usec_t wait, bool budgeted);
+
+/* Asks the governor for its first turn. */
+void exchange_ask(struct exchange *ex);
 
 /* Makes one attempt (exchange_attempt.c). What follows from its answer is found there too. */
 void exchange_send(struct exchange *ex);

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <event2/http_struct.h>
 #include <event2/keyvalq_struct.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -67,6 +68,11 @@ static bool bad_request(struct message_fault *ret, const char *text)
         return fault(ret, 400, "http_request_error", text);
 }
 
+static unsigned default_port(bool tls)
+{
+        return tls ? 443 : 80;
+}
+
 static bool parse_target(struct message *m, struct evhttp_request *req, struct message_fault *ret)
 {
         const char *uri = evhttp_request_get_uri(req);
@@ -83,7 +89,7 @@ static bool parse_target(struct message *m, struct evhttp_request *req, struct m
                 return bad_request(ret, text);
         m->authority = t.authority;
         m->tls = span_equal_nocase(t.scheme, span_of("https"));
-        m->port = t.port ? t.port : m->tls ? 443 : 80;
+        m->port = t.port ? t.port : default_port(m->tls);
         if (!m->tls && !span_equal_nocase(t.scheme, span_of("http")))
                 return bad_request(ret, "Only http and https targets can be fetched.");
         const char *after = m->authority.ptr + m->authority.len;
@@ -105,6 +111,78 @@ static bool parse_authority(struct message *m, struct evhttp_request *req,
         m->authority = t.authority;
         m->target = xstrdup("/"); /* for scopes by path */
         return text ? bad_request(ret, text) : true;
+}
+
+static bool misdirected(struct message_fault *ret)
+{
+        return fault(ret, 421, "http_request_error",
+                     "This tunnel leads to another host: requests for that one want their own.");
+}
+
+/* Does the tunnel lead there? */
+static bool leads_to(const struct message_inside *inside, const struct target *t)
+{
+        unsigned port = t->port ? t->port : default_port(inside->tls);
+        return port == inside->port && strcmp(t->host, inside->host) == 0;
+}
+
+/* The host that the request names, which is that of the tunnel; without one it is that of the
+ * tunnel in any case. */
+static bool check_host(struct message *m, struct evhttp_request *req,
+                       const struct message_inside *inside, struct message_fault *ret)
+{
+        const char *host = evhttp_find_header(req->input_headers, "Host");
+        if (!host) { /* HTTP/1.0 */
+                m->authority = span_of(m->host);
+                return true;
+        }
+        struct target t = {0};
+        const char *text = target_read_authority(&t, span_of(host));
+        bool good = !text && leads_to(inside, &t);
+        m->authority = span_of(host);
+        target_done(&t);
+        return good || (text ? bad_request(ret, text) : misdirected(ret));
+}
+
+/* A whole URL must be taken from a client as well (RFC 9112, 3.2.2); it wins over Host. */
+static bool check_url(struct message *m, const char *url, const struct message_inside *inside,
+                      struct message_fault *ret)
+{
+        struct target t;
+        const char *text = target_read(&t, url);
+        bool good = !text && leads_to(inside, &t) &&
+                    span_equal_nocase(t.scheme, span_of(inside->tls ? "https" : "http"));
+        if (good) {
+                m->authority = t.authority;
+                m->target = t.path;
+                t.path = NULL;
+        }
+        target_done(&t);
+        return good || (text ? bad_request(ret, text) : misdirected(ret));
+}
+
+/* In a tunnel requests are as a host gets them: a path, and Host beside it. */
+static bool parse_inside(struct message *m, struct evhttp_request *req,
+                         const struct message_inside *inside, struct message_fault *ret)
+{
+        const char *uri = evhttp_request_get_uri(req);
+        bool v6 = strchr(inside->host, ':');
+        m->tls = inside->tls;
+        m->host = xstrdup(inside->host);
+        m->port = inside->port;
+        if (m->connect)
+                return bad_request(ret, "There is no CONNECT inside of a tunnel.");
+        if (uri[0] != '/' && strcmp(uri, "*") != 0)
+                return check_url(m, uri, inside, ret);
+        if (uri[0] == '*' && req->type != EVHTTP_REQ_OPTIONS)
+                return bad_request(ret, "The target * is for OPTIONS alone.");
+        m->target = xspandup((struct span){uri, strcspn(uri, "#")});
+        char port[sizeof ":65535"] = "";
+        if (m->port != default_port(m->tls))
+                snprintf(port, sizeof port, ":%u", m->port);
+        m->url = xasprintf("%s://%s%s%s%s%s", m->tls ? "https" : "http", v6 ? "[" : "", m->host,
+                           v6 ? "]" : "", port, uri[0] == '/' ? uri : "");
+        return check_host(m, req, inside, ret);
 }
 
 static struct span method_name(const struct evhttp_request *req)
@@ -185,7 +263,8 @@ static bool copy_fields(struct message *m, struct evhttp_request *req, unsigned 
 }
 
 bool message_read(struct message *ret, struct evhttp_request *req, unsigned field_count,
-                  const char *via, struct message_fault *ret_fault)
+                  const struct message_inside *inside, const char *via,
+                  struct message_fault *ret_fault)
 {
         *ret = (struct message){0};
         steering_init(&ret->steering);
@@ -196,8 +275,9 @@ bool message_read(struct message *ret, struct evhttp_request *req, unsigned fiel
         ret->chunked = evhttp_find_header(req->input_headers, "Transfer-Encoding") != NULL;
         ret->method = method_name(req);
         ret->connect = req->type == EVHTTP_REQ_CONNECT;
-        bool good =
-            ret->connect ? parse_authority(ret, req, ret_fault) : parse_target(ret, req, ret_fault);
+        bool good = inside         ? parse_inside(ret, req, inside, ret_fault)
+                    : ret->connect ? parse_authority(ret, req, ret_fault)
+                                   : parse_target(ret, req, ret_fault);
         return good && copy_fields(ret, req, field_count, via, ret_fault);
 }
 
@@ -205,6 +285,7 @@ void message_done(struct message *m)
 {
         free(m->host);
         free(m->target);
+        free(m->url);
         fields_done(&m->fields);
         *m = (struct message){0};
 }

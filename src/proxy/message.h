@@ -12,6 +12,13 @@
 #include "proxy/head.h"
 #include "proxy/steering.h"
 
+/* Where a tunnel leads to that a request came through. */
+struct message_inside {
+        bool tls;         /* https it is */
+        const char *host; /* as in struct message */
+        unsigned port;
+};
+
 /* A request that may be forwarded. The spans point into `text` or into the evhttp request. */
 struct message {
         struct span method;
@@ -24,6 +31,7 @@ struct message {
         char *target;          /* path and query exactly as sent, "/" where there is none; owned */
         struct fields fields;  /* what goes upstream */
         struct steering steering;
+        char *url;        /* as it is told in logs; owned; NULL: as evhttp has it */
         bool chunked;     /* the body came in chunks; it goes on with a Content-Length */
         bool wants_close; /* the client asked for the connection to be closed */
 };
@@ -34,12 +42,14 @@ struct message {
  * match the target, Via is added.
  *
  * field_count  fields of the head; an unpatched libevent adds those of a trailer behind them
+ * inside       the tunnel that it came through, to whose end it must be; NULL: none
  * via          our own entry for Via; where the request carries it already it came round in a loop
  *
  * Returns true, or false with *ret_fault filled. message_done is due either way.
  */
 bool message_read(struct message *ret, struct evhttp_request *req, unsigned field_count,
-                  const char *via, struct message_fault *ret_fault);
+                  const struct message_inside *inside, const char *via,
+                  struct message_fault *ret_fault);
 void message_done(struct message *m);
 
 /* `https: upgrade`: a request for http becomes one for https. */

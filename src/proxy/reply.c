@@ -152,6 +152,14 @@ void reply_open(struct evhttp_request *req, int status, const char *reason,
         evbuffer_add(to, "\r\n", 2);
 }
 
+void reply_connected(struct evhttp_request *req)
+{
+        req->minor = 1; /* else the connection would end with it */
+        while (evhttp_remove_header(evhttp_request_get_input_headers(req), "Connection") == 0)
+                ;
+        evhttp_send_reply(req, 200, "OK", NULL);
+}
+
 char *reply_text(const struct message_fault *f)
 {
         char *body = xasprintf("weir: %s\n", f->text);

@@ -23,6 +23,9 @@ void reply_forward(struct evhttp_request *req, const struct message *m,
                    const struct upstream_answer *answer, const char *via,
                    const struct reply_note *note, bool close);
 
+/* Lets evhttp answer a CONNECT whose connection is to be used for more requests. */
+void reply_connected(struct evhttp_request *req);
+
 /* weir's own answer, whole. */
 struct reply_refusal {
         int status;

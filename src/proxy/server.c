@@ -11,6 +11,9 @@
 #include <unistd.h>
 
 #include "base/xalloc.h"
+#include "proxy/intercept_ca.h"
+#include "proxy/intercept_cert.h"
+#include "proxy/intercept_tls.h"
 #include "proxy/pem_file.h"
 #include "proxy/worker.h"
 #include "runtime/clock.h"
@@ -23,6 +26,7 @@ struct server {
         struct worker_shared shared;
         struct sink *series;
         struct state *state;
+        const char *state_dir; /* borrowed from it; NULL: there is none */
         struct worker *workers;
         unsigned worker_count, started, ended;
         struct listening *listening;
@@ -64,13 +68,58 @@ static int check_ca_file(const struct policy *policy, char **ret_error)
         return r;
 }
 
-/* What the configuration names, as far as requests would fail for the lack of it. */
-static int check_files(const struct config *config, char **ret_error)
+static bool opens_https(const struct config *config)
+{
+        bool any = config->defaults.https == HTTPS_INTERCEPT;
+        for (size_t i = 0; i < config->rule_count; i++)
+                any = any || config->rules[i].https == HTTPS_INTERCEPT;
+        return any;
+}
+
+static int load_ca(const struct server *s, const struct config *config, struct intercept_ca **ret,
+                   char **ret_error)
+{
+        const char *dir = s->state_dir;
+        bool made = false;
+        if (*config->ca.certificate)
+                return intercept_ca_load(config->ca.certificate, config->ca.key, ret, ret_error);
+        if (!dir) {
+                *ret_error = xstrdup("https: intercept wants a place for its CA: name a directory "
+                                     "with state.dir, or a CA with ca.certificate and ca.key");
+                return -ENOENT;
+        }
+        int r = intercept_ca_need(dir, ret, &made, ret_error);
+        if (made)
+                log_info("made the CA %s/" INTERCEPT_CA_CERTIFICATE
+                         " in whose name HTTPS is opened: "
+                         "clients must trust it (weir ca export)",
+                         dir);
+        return r;
+}
+
+/* Once it is there it stays, whatever later configurations say. */
+static int need_tls(struct server *s, const struct config *config, char **ret_error)
+{
+        struct intercept_ca *ca = NULL;
+        if (s->shared.tls || !opens_https(config))
+                return 0;
+        int r = load_ca(s, config, &ca, ret_error);
+        if (r == 0) {
+                r = intercept_tls_new(ca, &s->shared.tls);
+                if (r < 0)
+                        *ret_error = xasprintf("cannot set up TLS: OpenSSL says: %s",
+                                               intercept_cert_error());
+        }
+        return r;
+}
+
+/* What requests would fail for the lack of: files that the configuration names, and the CA. */
+static int need_files(struct server *s, const struct config *config, char **ret_error)
 {
         int r = check_ca_file(&config->defaults, ret_error);
         for (size_t i = 0; r == 0 && i < config->rule_count; i++)
                 r = check_ca_file(&config->rules[i], ret_error);
-        return r;
+        return r < 0 ? r : need_tls(s, config, ret_error);
 }
 
 /* Signals belong to the thread that called server_start. */
@@ -98,6 +147,7 @@ static int start_workers(struct server *s, struct config *config, char **ret_err
 static void server_free(struct server *s)
 {
         listening_free(s->listening);
+        intercept_tls_free(s->shared.tls);
         gate_free(s->shared.gate);
         sink_close(s->shared.access);
         sink_close(s->series);
@@ -138,7 +188,8 @@ int server_start_on(const struct listening_socket *sockets, size_t socket_count,
         s->shared.metrics = metrics_new(s->worker_count + 1);
         s->shared.reports = reports_new(s->worker_count);
         s->shared.done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        int r = check_files(config, ret_error);
+        s->state_dir = state_path(state);
+        int r = need_files(s, config, ret_error);
         if (r == 0)
                 r = open_logs(s, config, ret_error);
         if (r == 0) {
@@ -165,7 +216,7 @@ unsigned server_port(const struct server *s)
 
 int server_reload(struct server *s, struct config *config, char **ret_error)
 {
-        int r = check_files(config, ret_error);
+        int r = need_files(s, config, ret_error);
         if (r < 0)
                 return r;
         for (unsigned i = 0; i < s->started; i++)

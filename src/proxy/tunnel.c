@@ -24,7 +24,7 @@ bool tunnel_may_open(struct exchange *ex)
         return false;
 }
 
-static void refuse_early_bytes(struct exchange *ex)
+void tunnel_refuse_early_bytes(struct exchange *ex)
 {
         exchange_refuse(ex, OUTCOME_REFUSED,
                         &(struct reply_refusal){
@@ -69,15 +69,17 @@ void tunnel_open(struct exchange *ex, struct bufferevent *host)
 {
         struct reply_note note;
         report_success(ex);
-        if (client_has_sent_more(ex->client)) {
+        if (!ex->connected && client_has_sent_more(ex->client)) {
                 bufferevent_free(host);
-                refuse_early_bytes(ex);
+                tunnel_refuse_early_bytes(ex);
                 return;
         }
         exchange_move(ex, EXCHANGE_RELAYING);
         ex->status = 200;
-        struct relay_side front = {client_take_over(ex->client), NULL}, back = {host, NULL};
-        reply_open(ex->req, 200, "Connection established", exchange_note(ex, &note),
-                   bufferevent_get_output(front.bev));
+        struct relay_side front = {NULL, NULL}, back = {host, NULL};
+        front.bev = client_take_over(ex->client, &front.finish);
+        if (!ex->connected)
+                reply_open(ex->req, 200, "Connection established", exchange_note(ex, &note),
+                           bufferevent_get_output(front.bev));
         ex->relay = relay_new(&front, &back, ex->policy->timeouts.tunnel, on_relay_end, ex);
 }

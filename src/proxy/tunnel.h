@@ -11,6 +11,9 @@ struct exchange;
  * destinations.connect_ports. */
 bool tunnel_may_open(struct exchange *ex);
 
+/* Refuses a CONNECT behind which bytes came before it was answered. */
+void tunnel_refuse_early_bytes(struct exchange *ex);
+
 /* The host has been reached: tells the limiter and the client, and relays until the exchange ends.
  * Takes `host` over. */
 void tunnel_open(struct exchange *ex, struct bufferevent *host);

@@ -11,6 +11,7 @@
 #include "base/xalloc.h"
 #include "proxy/client.h"
 #include "proxy/exchange.h"
+#include "proxy/intercept_leaf.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
 
@@ -219,6 +220,7 @@ void worker_join(struct worker *w)
         list_foreach_safe (it, &w->clients)
                 client_abandon(LIST_ENTRY_OF(it, struct client, link));
         upstream_free(w->upstream);
+        intercept_leaves_free(w->leaves);
         if (w->timer)
                 event_free(w->timer);
         event_free(w->accept_again);

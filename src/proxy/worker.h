@@ -21,7 +21,8 @@
 /* What all workers share; owned by the server. Only the counts change while they run. */
 struct worker_shared {
         struct gate *gate;
-        struct sink *access; /* NULL: no access log */
+        struct intercept_tls *tls; /* NULL as long as no configuration opens HTTPS */
+        struct sink *access;       /* NULL: no access log */
         char *via; /* our entry in Via: the name, and a comment that tells this instance */
         int done;  /* an eventfd: each worker adds one when its loop has ended */
         struct reports *reports;
@@ -46,7 +47,8 @@ struct worker {
         struct list clients;
         struct client *client_by_connection; /* hash */
         struct list exchanges;
-        struct evbuffer *scratch; /* empty between uses */
+        struct intercept_leaves *leaves; /* NULL until it opens HTTPS */
+        struct evbuffer *scratch;        /* empty between uses */
         struct prng prng;
         struct event *timer; /* worker 0: the gate's */
         bool draining;

@@ -98,6 +98,7 @@ class Weir:
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.access_path = self.directory / "access.log"
+        self.ca = str(self.directory / "ca.pem")  # made where HTTPS is opened
         self.series_path = self.directory / "series.log"
         self.config_path = self.directory / "weir.yaml"
         self.workers = workers

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from harness.origin import Origin
-from harness.wire import PATIENCE
+from harness.wire import PATIENCE, Client, Reader
 
 DAY = datetime.timedelta(days=1)
 
@@ -119,3 +119,45 @@ class TlsOrigin(Origin):
     def wait_handshakes(self, count=1):
         self.wait(lambda: len(self.handshakes) >= count)
         return self.handshakes
+
+
+def client_context(ca, alpn=("http/1.1",)):
+    context = ssl.create_default_context(cafile=ca)
+    if alpn:
+        context.set_alpn_protocols(list(alpn))
+    return context
+
+
+class Tunnel(Client):
+    """A connection through the proxy's CONNECT; `url` names the host. `open_tls` speaks TLS inside."""
+
+    def __init__(self, port, url, fields=(), **more):
+        super().__init__(port, **more)
+        self.authority = url.split("/")[2]
+        lines = [f"CONNECT {self.authority} HTTP/1.1", f"Host: {self.authority}"]
+        lines += [f"{n}: {v}" for n, v in fields]
+        self.send("\r\n".join(lines).encode() + b"\r\n\r\n")
+        self.answer = self.head()
+
+    def open_tls(self, context, name=None, session=None):
+        host = self.authority.rpartition(":")[0].strip("[]")
+        self.sock = context.wrap_socket(self.sock, server_hostname=name or host, session=session)
+        self.reader = Reader(self.sock)
+        return self
+
+    def ask(self, target="/", method="GET", fields=(), body=None, host=None):
+        """Sends a request as hosts get them."""
+        lines = [f"{method} {target} HTTP/1.1", f"Host: {host or self.authority}"]
+        lines += [f"{n}: {v}" for n, v in fields]
+        if body is not None:
+            lines.append(f"Content-Length: {len(body)}")
+        self.send("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + (body or b""))
+
+    def fetch(self, target="/", **more):
+        self.ask(target, **more)
+        return self.response(to=more.get("method", "GET"))
+
+
+def intercepted(proxy, url, **more):
+    """A tunnel that the proxy has opened with its own CA."""
+    return Tunnel(proxy.port, url).open_tls(client_context(proxy.ca), **more)
