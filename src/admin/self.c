@@ -1,7 +1,9 @@
 #include "admin/self.h"
 
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -13,32 +15,33 @@
 #define FIELD_THREADS 20
 #define FIELD_START 22
 
+/* The one line of a file of proc(5); false where it cannot be read. */
+static bool read_line(const char *path, char *line, int size)
+{
+        FILE *from = fopen(path, "re");
+        bool good = from && fgets(line, size, from);
+        if (from)
+                fclose(from);
+        return good;
+}
+
 static double stat_field(unsigned wanted)
 {
         char line[1024];
-        double value = 0;
-        FILE *from = fopen("/proc/self/stat", "re");
-        char *at = from && fgets(line, sizeof line, from) ? strrchr(line, ')') : NULL;
+        char *at = read_line("/proc/self/stat", line, sizeof line) ? strrchr(line, ')') : NULL;
         for (unsigned field = 2; at && field < wanted; field++)
                 at = strchr(at + 1, ' ');
-        if (at && sscanf(at, " %lf", &value) != 1)
-                value = 0;
-        if (from)
-                fclose(from);
-        return value;
+        return at ? strtod(at, NULL) : 0;
 }
 
 static void look_at_memory(struct self_figures *f)
 {
-        unsigned long all, resident;
+        char line[256], *rest;
         double page = (double)sysconf(_SC_PAGESIZE);
-        FILE *from = fopen("/proc/self/statm", "re");
-        if (from && fscanf(from, "%lu %lu", &all, &resident) == 2) {
-                f->virtual_bytes = (double)all * page;
-                f->resident_bytes = (double)resident * page;
-        }
-        if (from)
-                fclose(from);
+        if (!read_line("/proc/self/statm", line, sizeof line))
+                return;
+        f->virtual_bytes = strtod(line, &rest) * page;
+        f->resident_bytes = strtod(rest, NULL) * page;
 }
 
 static void look_at_descriptors(struct self_figures *f)

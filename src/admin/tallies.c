@@ -63,8 +63,9 @@ void tallies_free(struct tallies *t)
 {
         if (!t)
                 return;
-        while (t->entries)
-                forget(t, t->entries);
+        HASH_CLEAR(hh, t->entries);
+        list_foreach_safe (it, &t->used)
+                free(LIST_ENTRY_OF(it, struct entry, used));
         free(t);
 }
 

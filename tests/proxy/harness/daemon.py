@@ -7,6 +7,10 @@ import re
 import signal
 import subprocess
 import threading
+import urllib.error
+import urllib.request
+
+from harness.prometheus import Metrics, still_open
 
 PROGRAM = os.path.abspath(
     os.environ.get("WEIR") or pathlib.Path(__file__).resolve().parents[3] / "weir"
@@ -94,7 +98,7 @@ class Weir:
     """`weir run` with a configuration file of its own; use it as a context."""
 
     def __init__(self, directory, config="", workers=1, listen="127.0.0.1:0", expect_exit=0, environment=None,
-                 before=(), pass_fds=()):
+                 before=(), pass_fds=(), ends_idle=True):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.access_path = self.directory / "access.log"
@@ -107,6 +111,7 @@ class Weir:
         self.environment = environment or {}
         self.before = list(before)  # a command that starts the daemon
         self.pass_fds = pass_fds
+        self.ends_idle = ends_idle  # at the end of the test nothing goes on, and the metrics say so
         self.write(config)
         self.log = Lines()
 
@@ -116,7 +121,7 @@ class Weir:
         self.config_path.write_text(
             f'listen: ["{self.listen}"]\n'
             f"workers: {self.workers}\n"
-            'admin: {listen: ""}\n'
+            + ("" if "admin:" in config else 'admin: {listen: "127.0.0.1:0"}\n')
             + ("" if "state:" in config else f'state: {{dir: "{self.directory}"}}\n')
             + ("" if "log:" in config else log)
             + config
@@ -142,9 +147,13 @@ class Weir:
             raise
         self.port = int(match[1])
         self.url = f"http://127.0.0.1:{self.port}"
+        admin = re.search(r"admin on 127\.0\.0\.1:(\d+)", self.log.text())
+        self.admin_port = int(admin[1]) if admin else None
         return self
 
     def signal(self, number):
+        if number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
+            self.ends_idle = False  # whatever goes on is about to be ended
         self.process.send_signal(number)
 
     def wait_exit(self):
@@ -158,6 +167,44 @@ class Weir:
         self.signal(signal.SIGHUP)
         return self.log.wait(r"configuration (was not )?reloaded", seen)[0].string
 
+    def admin(self, path, method="GET", fields=(), patience=PATIENCE):
+        """One request to the admin listener: its status, fields and body."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.admin_port}{path}", method=method, headers=dict(fields)
+        )
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            answer = opener.open(request, timeout=patience)
+        except urllib.error.HTTPError as fault:
+            answer = fault
+        with answer:
+            return answer.status, answer.headers, answer.read().decode()
+
+    def api(self, path, method="GET", fields=()):
+        """The JSON of a request to it that goes well."""
+        status, _, body = self.admin(path, method, fields)
+        assert status == 200, (status, body)
+        return json.loads(body)
+
+    def metrics(self):
+        status, _, body = self.admin("/metrics")
+        assert status == 200, (status, body)
+        return Metrics(body)
+
+    def wait_metrics(self, wanted, patience=PATIENCE):
+        """Polls /metrics until `wanted` is true of it."""
+        tick = threading.Event()
+        for _ in range(int(patience / 0.02)):
+            metrics = self.metrics()
+            if wanted(metrics):
+                return metrics
+            tick.wait(0.02)
+        raise AssertionError("not so: " + metrics.text)
+
+    def wait_idle(self):
+        """Waits until nothing is queued or in flight any more."""
+        return self.wait_metrics(lambda metrics: not still_open(metrics), patience=10)
+
     def kill(self):
         if self.process.poll() is None:
             self.process.kill()
@@ -166,6 +213,8 @@ class Weir:
 
     def __exit__(self, kind, value, trace):
         try:
+            if self.process.poll() is None and kind is None and self.admin_port and self.ends_idle:
+                self.wait_idle()
             if self.process.poll() is None:
                 self.signal(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
