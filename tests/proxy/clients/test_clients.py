@@ -1,70 +1,15 @@
 """Real clients, told of the proxy as their users do it, fetch from a host with a hidden limit: they
 see nothing but 200."""
 import concurrent.futures
-import json
 import os
 import subprocess
-import textwrap
 
 import pytest
 
+from harness.clients import SCRIPTS, python_command, statuses
 from harness.origin import Limited
 
 REQUESTS = 60
-
-SCRIPTS = {
-    "requests": """
-        import concurrent.futures, requests
-        with requests.Session() as s, concurrent.futures.ThreadPoolExecutor(8) as pool:
-            out = list(pool.map(lambda u: s.get(u, timeout=60).status_code, urls))
-    """,
-    "requests, a connection each": """
-        import requests
-        out = [requests.get(u, timeout=60).status_code for u in urls]
-    """,
-    "httpx": """
-        import concurrent.futures, httpx
-        with httpx.Client(timeout=60) as c, concurrent.futures.ThreadPoolExecutor(8) as pool:
-            out = list(pool.map(lambda u: c.get(u).status_code, urls))
-    """,
-    "httpx, async": """
-        import asyncio, httpx
-        async def main():
-            async with httpx.AsyncClient(timeout=60) as c:
-                return [r.status_code for r in await asyncio.gather(*(c.get(u) for u in urls))]
-        out = asyncio.run(main())
-    """,
-    "aiohttp": """
-        import aiohttp, asyncio
-        async def one(s, u):
-            async with s.get(u) as r:
-                await r.read()
-                return r.status
-        async def main():
-            async with aiohttp.ClientSession(trust_env=True) as s:
-                return await asyncio.gather(*(one(s, u) for u in urls))
-        out = asyncio.run(main())
-    """,
-    "urllib": """
-        import urllib.request
-        out = [urllib.request.urlopen(u, timeout=60).status for u in urls]
-    """,
-    "scrapy": """
-        import scrapy, scrapy.crawler
-        out = []
-        class Spider(scrapy.Spider):
-            name = "s"
-            start_urls = urls
-            custom_settings = dict(LOG_LEVEL="ERROR", RETRY_ENABLED=False, ROBOTSTXT_OBEY=False,
-                                   CONCURRENT_REQUESTS_PER_DOMAIN=16, HTTPERROR_ALLOW_ALL=True,
-                                   TELNETCONSOLE_ENABLED=False)
-            def parse(self, response):
-                out.append(response.status)
-        process = scrapy.crawler.CrawlerProcess()
-        process.crawl(Spider)
-        process.start()
-    """,
-}
 
 LIMITS = {
     "fixed": dict(policy="fixed", rate=20, window=1.0),
@@ -86,12 +31,10 @@ def check(proxy, limit, statuses):
 
 
 def run_script(proxy, script, urls):
-    text = f"urls = {urls!r}\n" + textwrap.dedent(script) + "\nimport json\nprint(json.dumps(out))\n"
     done = subprocess.run(
-        ["/usr/bin/python3", "-c", text], capture_output=True, text=True, timeout=100, env=environment(proxy)
+        python_command(script, urls), capture_output=True, text=True, timeout=100, env=environment(proxy)
     )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    return statuses("python", done)
 
 
 @pytest.mark.parametrize("client", SCRIPTS)
