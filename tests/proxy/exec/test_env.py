@@ -143,3 +143,9 @@ def test_values_are_quoted(tmp_path):
     told = evaluated(done.stdout, tmp_path)
     assert told["NO_PROXY"] == told["no_proxy"] == value
     assert told["JAVA_TOOL_OPTIONS"].startswith(value + " -D")
+
+
+def test_the_readme_names_them():
+    text = (pathlib.Path(__file__).parents[3] / "README.md").read_text()
+    assert [name for name in NAMES if f"`{name}" not in text and name not in ("HTTP_PROXY", "http_proxy", "no_proxy")] == []
+    assert "HTTP_PROXY" in text
