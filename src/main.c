@@ -22,14 +22,16 @@ static const struct command {
 
 static void print_help(FILE *to)
 {
-        fputs("weir: a forward HTTP proxy that finds each host's rate limit and stays below it\n\n"
-              "usage: weir COMMAND [OPTION ...]\n\n",
-              to);
+        fputs(
+            "weir: a forward HTTP(S) proxy that finds each host's rate limit and stays below it\n\n"
+            "usage: weir COMMAND [OPTION ...]\n\n",
+            to);
         for (size_t i = 0; i < usage_command_count; i++)
                 fprintf(to, "  %-8s %s\n", usage_commands[i].name, usage_commands[i].help);
         fputs("  version  prints the version\n"
               "  help     prints this, or the options of one command: weir help COMMAND\n\n"
-              "Point clients at it with HTTP_PROXY=http://127.0.0.1:8080\n",
+              "Point clients at it with HTTP_PROXY=http://127.0.0.1:8080, or run one command "
+              "behind a proxy of its own:\nweir exec -- COMMAND\n",
               to);
 }
 

@@ -556,6 +556,60 @@ static void reads_the_service_settings(void **state)
         config_unref(c);
 }
 
+static struct config *load_given(const char *below, const char *file, const char *above)
+{
+        const struct config_given given = {below, above};
+        char path[] = "/tmp/weir-test-config-XXXXXX";
+        int fd = mkstemp(path);
+        struct config *c = NULL;
+        struct config_faults faults = {0};
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, file, strlen(file)), (ssize_t)strlen(file));
+        close(fd);
+        assert_int_equal(config_load_given(path, &given, &c, &faults), 0);
+        unlink(path);
+        return c;
+}
+
+/* What a command brings along lies below the file, or above it; rules have it from the defaults. */
+static void takes_what_a_command_brings(void **state)
+{
+        (void)state;
+        static const char below[] = "log: {level: warn}\ndefaults: {https: intercept}\n";
+        static const char above[] =
+            "listen: [\"127.0.0.1:0\"]\nclients: {allow: [\"10.0.0.0/8\"]}\n"
+            "defaults: {https: tunnel}\n";
+        struct config *c = load_given(below, "rules: [{hosts: [a]}]\n", NULL);
+        assert_int_equal(c->log.level, LOG_LEVEL_WARN);
+        assert_int_equal(c->defaults.https, HTTPS_INTERCEPT);
+        assert_int_equal(c->rules[0].https, HTTPS_INTERCEPT);
+        assert_true(config_opens_https(c));
+        config_unref(c);
+
+        c = load_given(below, "log: {level: debug}\ndefaults: {https: upgrade}\n", NULL);
+        assert_int_equal(c->log.level, LOG_LEVEL_DEBUG);
+        assert_int_equal(c->defaults.https, HTTPS_UPGRADE);
+        assert_false(config_opens_https(c));
+        config_unref(c);
+
+        c = load_given(below,
+                       "listen: [\"[::]:1\"]\nclients: {allow: [\"::/0\"]}\n"
+                       "rules: [{hosts: [a]}, {hosts: [b], https: intercept}]\n",
+                       above);
+        assert_string_equal(c->listen[0], "127.0.0.1:0");
+        assert_null(c->listen[1]);
+        assert_int_equal(c->clients.allow.count, 1);
+        assert_int_equal(c->defaults.https, HTTPS_TUNNEL);
+        assert_int_equal(c->rules[0].https, HTTPS_TUNNEL);
+        assert_int_equal(c->rules[1].https, HTTPS_INTERCEPT); /* its own */
+        assert_true(config_opens_https(c));
+        struct config *plain = load_good("");
+        /* Nobody outside reaches it any more, and so nothing is denied for their sake. */
+        assert_int_equal(c->destinations.deny.count, plain->destinations.deny.count);
+        config_unref(plain);
+        config_unref(c);
+}
+
 static void note_key(void *arg, const char *key)
 {
         fprintf(arg, "%s ", key);
@@ -664,6 +718,7 @@ int main(void)
             cmocka_unit_test(guards_the_inside_from_outside),
             cmocka_unit_test(guards_what_it_listens_on_after_a_reload),
             cmocka_unit_test(reads_the_service_settings),
+            cmocka_unit_test(takes_what_a_command_brings),
             cmocka_unit_test(says_what_takes_a_restart),
             cmocka_unit_test(table_is_sound),
             cmocka_unit_test(sample_is_the_defaults),
