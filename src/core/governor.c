@@ -2,107 +2,18 @@
 
 #include <assert.h>
 
-#include "core/lane.h"
+#include "core/governor_state.h"
 
 /* Records of changes that are kept: 6 MB at most, and enough of one scope for a graph. */
 #define SERIES_MAX ((size_t)1 << 16)
 #define SERIES_MAX_EACH 256
 
-struct governor {
-        struct governor_config config;
-        struct prng prng;
-        struct lane *lanes;  /* hash by key */
-        struct heap due;     /* lanes by the next moment at which something happens in them */
-        struct list idle;    /* lanes without a ticket, idle for longest first */
-        struct list ready;   /* tickets decided and not yet taken */
-        struct lane *export; /* the next one to copy out; NULL: none */
-        struct lane *look;   /* and to look at */
-        struct series_pool series;
-        struct governor_stats stats;
-        bool closing;
-};
-
-/* --- reports and predictions --- */
-
-static void report(struct governor *g, struct lane *l, enum limiter_event event, usec_t now)
-{
-        if (event == LIMITER_UNCHANGED)
-                return;
-        struct governor_change change = {.now = now,
-                                         .key = l->key,
-                                         .event = event,
-                                         .queued = l->queued,
-                                         .sleeping = l->sleeping,
-                                         .sent = l->sent};
-        const struct limiter_view *view = &change.view;
-        limiter_look(&l->limiter, now, &change.view);
-        series_add(&l->series, &g->series,
-                   &(struct series_record){
-                       .at = now,
-                       .event = event,
-                       .rate = view->rate,
-                       .concurrency = view->concurrency,
-                       .in_flight = view->in_flight,
-                       .queued = l->queued,
-                       .closed_until = view->closed_until,
-                   });
-        if (g->config.on_change)
-                g->config.on_change(g->config.arg, &change);
-}
-
-static double lower(double rate, double bound)
-{
-        return bound > 0 && (rate <= 0 || bound < rate) ? bound : rate;
-}
-
-/* Requests/s that the lane can be expected to send at most; 0 where nothing is known. */
-static double expected_rate(const struct lane *l, const struct limiter_view *view)
-{
-        const struct limiter_policy *limit = &l->policy.limit;
-        double rate = lower(view->settled ? view->rate : 0, limit->max_rate);
-        return limit->min_delay ? lower(rate, 1 / usec_seconds(limit->min_delay)) : rate;
-}
-
-static usec_t time_to_send(size_t tickets, double rate)
-{
-        return rate > 0 ? usec_from_seconds((double)tickets / rate) : 0;
-}
-
-/* How long a ticket will wait behind `ahead` others, as far as can be told. */
-static usec_t expected_wait(const struct lane *l, const struct limiter_view *view, size_t ahead,
-                            usec_t now)
-{
-        return usec_add(usec_sub(view->closed_until, now),
-                        time_to_send(ahead, expected_rate(l, view)));
-}
-
-/*
- * Would a ticket of this wish certainly wait beyond its deadline? The rate that counts is twice the
- * present one: one that is low for a moment must refuse nobody who would have been served.
- */
-static bool is_too_long(const struct lane *l, const struct limiter_view *view,
-                        const struct ticket_wish *wish, usec_t now)
-{
-        usec_t start = usec_max(usec_max(now, wish->not_before), view->closed_until);
-        if (start > wish->deadline)
-                return true;
-        if (wish->not_before > now)
-                return false; /* who queues when its sleep ends is not known yet */
-        double rate = 2 * expected_rate(l, view);
-        usec_t left = wish->deadline - start;
-        return time_to_send(l->queued, rate) > left &&
-               time_to_send(lane_ahead(l, wish->priority, wish->client, wish->arrived), rate) >
-                   left;
-}
-
-static bool refuses_all(const struct lane *l, const struct limiter_view *view, usec_t now)
-{
-        return l->policy.refuse_when_open && view->circuit_open && view->closed_until > now;
-}
+/* Limiters of endpoints that are kept, for each lane that is. */
+#define LIMITERS_EACH 2
 
 /* --- steps of a ticket --- */
 
-static void make_ready(struct governor *g, struct ticket *t, enum ticket_reply reply, usec_t wait)
+void governor_ready(struct governor *g, struct ticket *t, enum ticket_reply reply, usec_t wait)
 {
         t->state = TICKET_READY;
         t->reply = reply;
@@ -120,13 +31,15 @@ static void take_out(struct governor *g, struct ticket *t)
         lane_take_out(t->lane, t);
 }
 
-/* Ends the waiting of `t`. Its lane may be left idle: settle() it afterwards. */
-static void refuse(struct governor *g, struct ticket *t, enum ticket_reply reply, usec_t wait)
+void governor_refuse(struct governor *g, struct ticket *t, enum ticket_reply reply, usec_t wait,
+                     usec_t now)
 {
         take_out(g, t);
+        governor_touch(g, t->lane);
         t->lane->tickets--;
         t->lane = NULL;
-        make_ready(g, t, reply, wait);
+        governor_leave_session(g, t, now);
+        governor_ready(g, t, reply, wait);
 }
 
 static bool may_go(struct lane *l, usec_t now)
@@ -141,19 +54,21 @@ static bool may_go(struct lane *l, usec_t now)
 static void send(struct governor *g, struct lane *l, struct ticket *t, bool limited, usec_t now)
 {
         g->stats.sent++;
-        l->sent++;
-        report(g, l, limiter_go(&l->limiter, limited, now, &g->prng, &t->pass), now);
+        governor_report(g, l, NULL, limiter_go(&l->limiter, limited, now, &g->prng, &t->pass), now);
 }
 
-/* Grants in turn what the limiter admits. */
-static void pump(struct governor *g, struct lane *l, usec_t now)
+void governor_pump(struct governor *g, struct lane *l, usec_t now)
 {
+        if (l->egress) {
+                governor_egress_pump(g, l, now);
+                return;
+        }
         while (l->queued > 0 && may_go(l, now)) {
                 struct ticket *t = lane_next(l);
                 g->stats.queued--;
                 t->waited = now > t->queued_at;
                 send(g, l, t, t->waited && l->queued > 0, now);
-                make_ready(g, t, TICKET_GRANTED, 0);
+                governor_ready(g, t, TICKET_GRANTED, 0);
         }
 }
 
@@ -164,44 +79,61 @@ static void expire(struct governor *g, struct lane *l, usec_t until, usec_t now)
         if (!t)
                 return;
         struct limiter_view view;
-        limiter_look(&l->limiter, now, &view);
-        usec_t wait = expected_wait(l, &view, l->queued, now);
+        governor_view(l, now, &view);
+        usec_t wait = governor_expected_wait(l, &view, l->queued, now);
         for (; t; t = lane_expired(l, until))
-                refuse(g, t, TICKET_TOO_LONG, wait);
+                governor_refuse(g, t, TICKET_TOO_LONG, wait, now);
 }
 
-/* After a change of the limiter: refuses at once those who would wait for nothing. */
+/* After a change of a limiter: refuses at once those who would wait for nothing. */
 static void sweep(struct governor *g, struct lane *l, usec_t now)
 {
         struct limiter_view view;
-        limiter_look(&l->limiter, now, &view);
+        governor_view(l, now, &view);
         if (view.closed_until <= now)
                 return;
-        if (refuses_all(l, &view, now))
+        if (governor_refuses_all(l, &view, now))
                 for (struct ticket *t; (t = lane_expired(l, USEC_MAX));)
-                        refuse(g, t, TICKET_CIRCUIT_OPEN, view.closed_until - now);
+                        governor_refuse(g, t, TICKET_CIRCUIT_OPEN, view.closed_until - now, now);
         else
                 expire(g, l, view.closed_until, now);
 }
 
+/* Where `t` waits from now on that is nowhere in its lane. */
+static void place(struct governor *g, struct lane *l, struct ticket *t, usec_t now)
+{
+        g->stats.queued++;
+        if (governor_session_admits(l, t))
+                lane_queue(l, t, now);
+        else
+                governor_session_hold(l, t, now);
+}
+
 /* --- lanes --- */
 
-static void forget(struct governor *g, struct lane *l)
+void governor_forget(struct governor *g, struct lane *l)
 {
+        struct egress_pool *pool = l->egress ? l->egress->pool : NULL;
         if (g->export == l)
                 g->export = l->hh.next;
         if (g->look == l)
                 g->look = l->hh.next;
         series_done(&l->series, &g->series);
+        for (size_t i = 0; pool && i < l->egress->room; i++)
+                if (l->egress->slots[i])
+                        series_done(&l->egress->slots[i]->series, &g->series);
+        if (pool && l->egress->by_endpoint)
+                g->limiters -= l->egress->count;
         list_remove(&l->idle);
+        list_remove(&l->touched);
         heap_remove(&g->due, &l->due);
         HASH_DEL(g->lanes, l);
         lane_free(l);
+        g->pools_rest |= pool && pool->gone;
 }
 
-/* Puts the lane where it belongs after an operation. It may be forgotten here. Afterwards there are
- * at most max_lanes, or none is idle. */
-static void settle(struct governor *g, struct lane *l)
+/* Afterwards there are at most max_lanes, or none is idle. */
+void governor_settle(struct governor *g, struct lane *l)
 {
         usec_t due = lane_due(l);
         if (!l->due.place || l->due.at != due)
@@ -211,12 +143,14 @@ static void settle(struct governor *g, struct lane *l)
                 list_remove(&l->idle);
                 list_append(&g->idle, &l->idle);
         }
-        while (HASH_COUNT(g->lanes) > g->config.max_lanes && !list_empty(&g->idle))
-                forget(g, LIST_ENTRY_OF(g->idle.next, struct lane, idle));
+        while ((HASH_COUNT(g->lanes) > g->config.max_lanes ||
+                g->limiters > LIMITERS_EACH * g->config.max_lanes) &&
+               !list_empty(&g->idle))
+                governor_forget(g, LIST_ENTRY_OF(g->idle.next, struct lane, idle));
 }
 
 /* NOLINTNEXTLINE(readability-function-size): that is one macro */
-static struct lane *find(const struct governor *g, struct span key)
+struct lane *governor_find(const struct governor *g, struct span key)
 {
         struct lane *l;
         HASH_FIND(hh, g->lanes, key.ptr, key.len, l);
@@ -224,26 +158,44 @@ static struct lane *find(const struct governor *g, struct span key)
 }
 
 /* NOLINTNEXTLINE(readability-function-size): as above */
-static struct lane *add(struct governor *g, struct lane *l, struct span key)
+struct lane *governor_add(struct governor *g, struct lane *l, struct span key)
 {
         HASH_ADD_KEYPTR(hh, g->lanes, l->key, key.len, l);
         return l;
 }
 
+static void configure(struct lane *l, const struct lane_policy *policy)
+{
+        struct lane_egress *x = l->egress;
+        l->policy = *policy;
+        l->unclaimed = false;
+        limiter_configure(&l->limiter, &policy->limit);
+        for (size_t i = 0; x && x->by_endpoint && i < x->room; i++) {
+                if (!x->slots[i])
+                        continue;
+                x->slots[i]->wake = 0;
+                if (!x->slots[i]->memory)
+                        limiter_configure(&x->slots[i]->limiter, &policy->limit);
+        }
+}
+
 static struct lane *lane_for(struct governor *g, const struct ticket_wish *wish, usec_t now)
 {
         const struct lane_policy *policy = wish->policy;
-        struct lane *l = find(g, wish->key);
-        if (!l) {
-                l = add(g, lane_new(wish->key, policy), wish->key);
-        } else if (l->memory) {
+        struct lane *l = governor_find(g, wish->key);
+        bool found = l, recalled = l && l->memory;
+        if (!found)
+                l = governor_add(g, lane_new(wish->key, policy), wish->key);
+        else if (recalled)
                 lane_recall(l, policy, now);
-                report(g, l, LIMITER_RESTORED, now);
-        } else if (policy->generation > l->policy.generation) {
-                l->policy = *policy;
-                limiter_configure(&l->limiter, &policy->limit);
+        if (wish->pool)
+                governor_egress_claim(g, l, wish->pool, policy->by_endpoint, now);
+        if (recalled) {
+                governor_report(g, l, NULL, LIMITER_RESTORED, now);
+        } else if (found && (l->unclaimed || policy->generation > l->policy.generation)) {
+                configure(l, policy);
                 sweep(g, l, now);
-                pump(g, l, now);
+                governor_pump(g, l, now);
         }
         return l;
 }
@@ -251,13 +203,43 @@ static struct lane *lane_for(struct governor *g, const struct ticket_wish *wish,
 static void run_due(struct governor *g, struct lane *l, usec_t now)
 {
         expire(g, l, now, now);
-        size_t sleeping = l->sleeping;
-        lane_wake(l, now);
-        g->stats.sleeping -= sleeping - l->sleeping;
-        g->stats.queued += sleeping - l->sleeping;
-        pump(g, l, now);
+        for (struct ticket *t; (t = lane_awake(l, now));) {
+                g->stats.sleeping--;
+                place(g, l, t, now);
+        }
+        governor_pump(g, l, now);
         expire(g, l, usec_add(now, 1), now); /* the last chance was now */
-        settle(g, l);
+        list_remove(&l->touched);
+        governor_settle(g, l);
+}
+
+void governor_work_off(struct governor *g, usec_t now)
+{
+        for (;;) {
+                if (!list_empty(&g->offers)) {
+                        struct endpoint *e = LIST_ENTRY_OF(g->offers.next, struct endpoint, offer);
+                        list_remove(&e->offer);
+                        governor_egress_offer(g, e, now);
+                } else if (!list_empty(&g->touched)) {
+                        struct lane *l = LIST_ENTRY_OF(g->touched.next, struct lane, touched);
+                        list_remove(&l->touched);
+                        governor_pump(g, l, now);
+                        governor_settle(g, l);
+                } else {
+                        break;
+                }
+        }
+        if (g->pools_rest)
+                governor_rest_pools(g);
+}
+
+/* Ends an operation on `l`. */
+static void done(struct governor *g, struct lane *l, usec_t now)
+{
+        list_remove(&l->touched);
+        governor_pump(g, l, now);
+        governor_settle(g, l);
+        governor_work_off(g, now);
 }
 
 /* --- the interface --- */
@@ -268,8 +250,12 @@ struct governor *governor_new(const struct governor_config *config)
         *g = (struct governor){.config = *config};
         prng_init(&g->prng, config->seed);
         heap_init(&g->due);
+        heap_init(&g->recoveries);
         list_init(&g->idle);
         list_init(&g->ready);
+        list_init(&g->offers);
+        list_init(&g->touched);
+        sessions_init(&g->sessions);
         series_pool_init(&g->series, SERIES_MAX, SERIES_MAX_EACH);
         return g;
 }
@@ -280,30 +266,17 @@ void governor_free(struct governor *g)
                 return;
         while (g->lanes) {
                 assert(g->lanes->tickets == 0);
-                forget(g, g->lanes);
+                governor_forget(g, g->lanes);
         }
-        assert(list_empty(&g->ready));
+        for (struct egress_pool *p = g->pools; p; p = p->hh.next)
+                p->gone = true;
+        governor_rest_pools(g);
+        assert(!g->pools && list_empty(&g->ready));
+        sessions_done(&g->sessions);
         series_pool_done(&g->series);
         heap_done(&g->due);
+        heap_done(&g->recoveries);
         free(g);
-}
-
-/* WAITING, or why a ticket of this wish may not wait; *ret_wait then as ticket.wait. */
-static enum ticket_reply may_wait(const struct lane *l, const struct ticket_wish *wish, usec_t now,
-                                  usec_t *ret_wait)
-{
-        struct limiter_view view;
-        limiter_look(&l->limiter, now, &view);
-        *ret_wait =
-            usec_max(expected_wait(l, &view, l->queued, now), usec_sub(wish->not_before, now));
-        if (refuses_all(l, &view, now))
-                return TICKET_CIRCUIT_OPEN;
-        if (!wish->retry && l->queued + l->sleeping >= l->policy.queue_max)
-                return TICKET_QUEUE_FULL;
-        if (is_too_long(l, &view, wish, now))
-                return TICKET_TOO_LONG;
-        *ret_wait = 0;
-        return TICKET_WAITING;
 }
 
 /* Grants, admits or refuses `t`, which is in no list yet. */
@@ -311,28 +284,32 @@ static enum ticket_reply decide(struct governor *g, struct lane *l, struct ticke
                                 const struct ticket_wish *wish, usec_t now)
 {
         bool sleeps = wish->not_before > now;
-        if (!sleeps && l->queued == 0 && wish->deadline >= now && may_go(l, now)) {
-                send(g, l, t, false, now);
+        bool may = !sleeps && wish->deadline >= now && governor_session_admits(l, t);
+        if (may && l->egress) {
+                may = governor_egress_try(g, l, t, now);
+        } else if (may) {
+                may = l->queued == 0 && may_go(l, now);
+                if (may)
+                        send(g, l, t, false, now);
+        }
+        if (may) {
                 t->state = TICKET_IN_FLIGHT;
                 g->stats.in_flight++;
                 return TICKET_GRANTED;
         }
-        enum ticket_reply reply = may_wait(l, wish, now, &t->wait);
+        enum ticket_reply reply = governor_may_wait(l, t, wish, now, &t->wait);
         if (reply != TICKET_WAITING)
                 return reply;
+        lane_join(l, t, wish->client);
         if (sleeps) {
-                lane_sleep(l, t, wish->client, wish->not_before);
+                lane_doze(l, t, wish->not_before);
                 g->stats.sleeping++;
         } else {
-                lane_enqueue(l, t, wish->client, now);
-                g->stats.queued++;
+                place(g, l, t, now);
+                if (l->egress && turns_first(&l->turns) == t) /* else nothing has changed */
+                        governor_touch(g, l);
         }
         return TICKET_WAITING;
-}
-
-static struct span not_null(struct span s)
-{
-        return s.ptr ? s : span_of("");
 }
 
 static void begin(struct ticket *t, const struct ticket_wish *wish)
@@ -343,6 +320,7 @@ static void begin(struct ticket *t, const struct ticket_wish *wish)
         t->priority = wish->priority;
         t->wait = 0;
         t->waited = false;
+        t->moved = false;
 }
 
 enum ticket_reply governor_ask(struct governor *g, struct ticket *t, const struct ticket_wish *wish,
@@ -350,23 +328,28 @@ enum ticket_reply governor_ask(struct governor *g, struct ticket *t, const struc
 {
         assert(t->state == TICKET_IDLE && wish->priority < TICKET_PRIORITIES);
         struct ticket_wish w = *wish;
-        w.key = not_null(w.key);
-        w.client = not_null(w.client);
+        w.key = governor_not_null(w.key);
+        w.client = governor_not_null(w.client);
         begin(t, &w);
         t->lane = NULL;
+        t->not_by = NULL;
         if (g->closing)
                 return t->reply = TICKET_CLOSING;
         struct lane *l = lane_for(g, &w, now);
-        t->reply = decide(g, l, t, &w, now);
+        t->lane = l;
+        governor_enter_session(g, l, t, &w, now);
+        enum ticket_reply reply = t->reply = decide(g, l, t, &w, now);
         if (t->state != TICKET_IDLE) {
-                t->lane = l;
                 if (l->tickets++ == 0)
                         list_remove(&l->idle);
                 if (!w.retry)
                         retry_budget_deposit(&l->budget, l->policy.retry_share);
+        } else {
+                t->lane = NULL;
+                governor_leave_session(g, t, now);
         }
-        enum ticket_reply reply = t->reply;
-        settle(g, l);
+        governor_settle(g, l);
+        governor_work_off(g, now);
         return reply;
 }
 
@@ -375,13 +358,31 @@ enum answer_class governor_answer(struct governor *g, struct ticket *t, const st
 {
         assert(t->state == TICKET_IN_FLIGHT);
         struct lane *l = t->lane;
-        enum limiter_event event = limiter_answer(&l->limiter, &t->pass, answer, now, &g->prng);
-        report(g, l, event, now);
+        struct lane_slot *slot;
+        struct limiter *limiter = governor_limiter(l, t, &slot);
+        enum limiter_event event = limiter_answer(limiter, &t->pass, answer, now, &g->prng);
+        enum answer_class class = t->pass.blocked ? ANSWER_BLOCKED : answer->class;
+        governor_report(g, l, slot, event, now);
+        if (t->at)
+                governor_egress_answered(g, l, t, class, now);
         if (event != LIMITER_UNCHANGED)
                 sweep(g, l, now);
-        pump(g, l, now);
-        settle(g, l);
-        return t->pass.blocked ? ANSWER_BLOCKED : answer->class;
+        done(g, l, now);
+        return class;
+}
+
+/* The attempt of `t` is over for its lane. */
+static void end_attempt(struct governor *g, struct ticket *t)
+{
+        struct lane_slot *slot;
+        struct limiter *limiter = governor_limiter(t->lane, t, &slot);
+        g->stats.in_flight--;
+        limiter_finish(limiter, &t->pass);
+        if (slot)
+                slot->wake = 0;
+        if (t->probes)
+                hold_probe_cancelled(&t->lane->egress->circuit);
+        t->probes = false;
 }
 
 /* `t` leaves its lane for good. */
@@ -391,16 +392,39 @@ static void leave(struct governor *g, struct ticket *t, usec_t now)
         t->lane = NULL;
         t->state = TICKET_IDLE;
         l->tickets--;
-        pump(g, l, now);
-        settle(g, l);
+        governor_leave_session(g, t, now);
+        done(g, l, now);
 }
 
 void governor_finish(struct governor *g, struct ticket *t, usec_t now)
 {
+        if (t->state == TICKET_KEEPING) {
+                t->state = TICKET_IDLE;
+                governor_leave_session(g, t, now);
+                governor_egress_release(g, t);
+                governor_work_off(g, now);
+                return;
+        }
         assert(t->state == TICKET_IN_FLIGHT);
-        g->stats.in_flight--;
-        limiter_finish(&t->lane->limiter, &t->pass);
+        end_attempt(g, t);
+        if (t->at)
+                governor_egress_release(g, t);
         leave(g, t, now);
+}
+
+void governor_keep(struct governor *g, struct ticket *t, usec_t now)
+{
+        assert(t->state == TICKET_IN_FLIGHT);
+        if (!t->at) {
+                governor_finish(g, t, now);
+                return;
+        }
+        struct lane *l = t->lane;
+        end_attempt(g, t);
+        t->lane = NULL;
+        t->state = TICKET_KEEPING;
+        l->tickets--;
+        done(g, l, now);
 }
 
 bool governor_requeue(struct governor *g, struct ticket *t, const struct ticket_wish *wish,
@@ -408,17 +432,22 @@ bool governor_requeue(struct governor *g, struct ticket *t, const struct ticket_
 {
         assert(t->state == TICKET_IN_FLIGHT && wish->retry && wish->priority < TICKET_PRIORITIES);
         struct lane *l = t->lane;
-        usec_t ignored;
-        if (g->closing || may_wait(l, wish, now, &ignored) != TICKET_WAITING ||
-            (wish->budgeted && !retry_budget_withdraw(&l->budget)))
+        enum ticket_reply reply =
+            g->closing ? TICKET_CLOSING : governor_may_wait(l, t, wish, now, &t->wait);
+        if (reply == TICKET_WAITING && wish->elsewhere &&
+            !governor_egress_may_move(t, wish->deadline, now))
+                reply = TICKET_NO_ENDPOINT;
+        t->reply = reply == TICKET_WAITING ? TICKET_GRANTED : reply;
+        if (reply != TICKET_WAITING || (wish->budgeted && !retry_budget_withdraw(&l->budget)))
                 return false;
-        g->stats.in_flight--;
-        limiter_finish(&l->limiter, &t->pass);
+        end_attempt(g, t);
+        t->not_by = wish->elsewhere ? t->at : NULL;
+        if (t->at)
+                governor_egress_release(g, t);
         begin(t, wish);
-        lane_sleep(l, t, not_null(wish->client), wish->not_before);
+        lane_sleep(l, t, governor_not_null(wish->client), wish->not_before);
         g->stats.sleeping++;
-        pump(g, l, now);
-        settle(g, l);
+        done(g, l, now);
         return true;
 }
 
@@ -438,15 +467,33 @@ void governor_cancel(struct governor *g, struct ticket *t, usec_t now)
                         governor_finish(g, t, now);
                 return;
         case TICKET_IN_FLIGHT:
+        case TICKET_KEEPING:
                 governor_finish(g, t, now);
                 return;
         }
 }
 
+static bool has_recovered(struct governor *g, usec_t now)
+{
+        struct heap_node *n = heap_first(&g->recoveries);
+        if (!n || n->at > now)
+                return false;
+        struct endpoint *e = LIST_ENTRY_OF(n, struct endpoint, recovery);
+        heap_remove(&g->recoveries, n);
+        endpoint_recover(e);
+        governor_offer_later(g, e);
+        return true;
+}
+
 void governor_take(struct governor *g, usec_t now, struct list *ret_ready)
 {
-        for (struct heap_node *n; (n = heap_first(&g->due)) && n->at <= now;)
-                run_due(g, LIST_ENTRY_OF(n, struct lane, due), now);
+        for (struct heap_node *n;;) {
+                if ((n = heap_first(&g->due)) && n->at <= now)
+                        run_due(g, LIST_ENTRY_OF(n, struct lane, due), now);
+                else if (!has_recovered(g, now))
+                        break;
+                governor_work_off(g, now);
+        }
         list_splice(ret_ready, &g->ready);
 }
 
@@ -468,92 +515,17 @@ usec_t governor_next_wake(const struct governor *g)
 {
         if (!list_empty(&g->ready))
                 return 0;
-        const struct heap_node *n = heap_first(&g->due);
-        return n ? n->at : USEC_MAX;
+        const struct heap_node *n = heap_first(&g->due), *e = heap_first(&g->recoveries);
+        return usec_min(n ? n->at : USEC_MAX, e ? e->at : USEC_MAX);
 }
 
 void governor_close(struct governor *g, usec_t now)
 {
-        (void)now; /* nothing depends on it: what is refused here has no reason to come back */
         g->closing = true;
         for (struct lane *l = g->lanes, *next; l; l = next) {
                 next = l->hh.next;
-                if (l->tickets == 0)
-                        continue;
                 for (struct ticket *t; (t = lane_expired(l, USEC_MAX));)
-                        refuse(g, t, TICKET_CLOSING, 0);
-                settle(g, l); /* may forget this lane, but no other: see there */
+                        governor_refuse(g, t, TICKET_CLOSING, 0, now);
         }
-}
-
-void governor_stats(const struct governor *g, struct governor_stats *ret_stats)
-{
-        *ret_stats = g->stats;
-        ret_stats->lanes = HASH_COUNT(g->lanes);
-}
-
-bool governor_look(struct governor *g, bool begin, size_t lanes, usec_t now,
-                   void (*each)(void *arg, const struct governor_change *view), void *arg)
-{
-        if (begin)
-                g->look = g->lanes;
-        for (; g->look && lanes > 0; lanes--, g->look = g->look->hh.next) {
-                const struct lane *l = g->look;
-                struct governor_change change = {.now = now,
-                                                 .key = l->key,
-                                                 .queued = l->queued,
-                                                 .sleeping = l->sleeping,
-                                                 .sent = l->sent};
-                lane_look(l, now, &change.view);
-                each(arg, &change);
-        }
-        return g->look != NULL;
-}
-
-bool governor_reset(struct governor *g, struct span key, usec_t now)
-{
-        struct lane *l = find(g, not_null(key));
-        if (!l)
-                return false;
-        g->stats.resets++;
-        if (l->memory) { /* it is nothing but that */
-                forget(g, l);
-                return true;
-        }
-        limiter_reset(&l->limiter, now);
-        retry_budget_init(&l->budget);
-        report(g, l, LIMITER_RESET, now);
-        pump(g, l, now);
-        settle(g, l);
-        return true;
-}
-
-bool governor_series(const struct governor *g, struct span key, usec_t since,
-                     void (*each)(void *arg, const struct series_record *record), void *arg)
-{
-        const struct lane *l = find(g, not_null(key));
-        if (l)
-                series_read(&l->series, since, each, arg);
-        return l != NULL;
-}
-
-bool governor_export(struct governor *g, bool begin, size_t lanes, usec_t now,
-                     void (*each)(void *arg, const char *key, const struct limiter_memory *m),
-                     void *arg)
-{
-        struct limiter_memory m;
-        if (begin)
-                g->export = g->lanes;
-        for (; g->export && lanes > 0; lanes--, g->export = g->export->hh.next)
-                if (lane_export(g->export, now, &m))
-                        each(arg, g->export->key, &m);
-        return g->export != NULL;
-}
-
-void governor_import(struct governor *g, struct span key, const struct limiter_memory *m,
-                     usec_t now)
-{
-        key = not_null(key);
-        if (!find(g, key))
-                settle(g, add(g, lane_new_remembered(key, m, now), key));
+        governor_work_off(g, now);
 }

@@ -40,11 +40,20 @@ struct lane_policy {
 #define TICKET_MOST_PASSED 16
 
 enum ticket_state {
-        TICKET_IDLE,     /* with its owner */
-        TICKET_SLEEPING, /* until `not_before` */
-        TICKET_QUEUED,   /* in its lane */
-        TICKET_READY,    /* decided; on its way to its worker (governor_take) */
-        TICKET_IN_FLIGHT /* granted and sent; holds a slot until governor_finish */
+        TICKET_IDLE,      /* with its owner */
+        TICKET_SLEEPING,  /* until `not_before` */
+        TICKET_QUEUED,    /* in its lane */
+        TICKET_READY,     /* decided; on its way to its worker (governor_take) */
+        TICKET_IN_FLIGHT, /* granted and sent; holds a slot until governor_finish */
+        TICKET_KEEPING    /* governor_keep: it has an endpoint to itself, and no slot any more */
+};
+
+/* Where in its lane a QUEUED one is. */
+enum ticket_place {
+        TICKET_IN_TURNS,
+        TICKET_PARKED, /* it has had its turn, and goes by one endpoint alone */
+        TICKET_ASIDE,  /* the same, by some alone */
+        TICKET_HELD    /* another one of its session is to end first */
 };
 
 enum ticket_reply {
@@ -63,7 +72,7 @@ struct ticket {
         struct heap_node wake;   /* asleep: by not_before; queued again: by arrived */
         struct heap_node expiry; /* asleep or queued: by deadline */
         struct lane *lane;       /* NULL when it is in none */
-        struct lane_client *client;
+        struct turns_client *client;
         usec_t arrived, deadline;
         usec_t queued_at; /* when it joined its client's queue */
         usec_t wait;      /* with a refusal: when trying again may help, from then; 0 unknown */
@@ -77,6 +86,15 @@ struct ticket {
          * goes. */
         const struct endpoint_policy *endpoint;
         bool moved; /* with a grant: its session had another endpoint before, which it has lost */
+        /* The governor's own. */
+        enum ticket_place place;
+        struct lane_slot *slot;        /* PARKED: there */
+        struct session *session;       /* NULL: none */
+        struct quarantine_host *host;  /* with a pool */
+        struct endpoint *at;           /* from the grant on, as `endpoint` */
+        const struct pool_policy *by;  /* held for as long as `endpoint` is of use */
+        const struct endpoint *not_by; /* only compared: where there are others */
+        bool probes;                   /* whether endpoints are still being blocked */
 };
 
 struct ticket_wish {
@@ -148,14 +166,26 @@ enum answer_class governor_answer(struct governor *g, struct ticket *t, const st
  *
  * True: its slot is given back, a budgeted wish has taken one retry off the lane's budget, and it
  * sleeps until wish->not_before; governor_take hands it over later even where that has passed.
- * False: it would be refused, or the budget is used up; it is IN_FLIGHT still and holds its slot.
+ * False: it would be refused (t->reply and t->wait tell why), or the budget is used up (GRANTED, as
+ * it was); it is IN_FLIGHT still and holds its slot. A wish for elsewhere is not granted either
+ * where there will be no other endpoint before its deadline, or where its session has the one that
+ * it went by, and does not lose it.
  *
  * The budget grows with each ticket that is admitted and is no retry.
  */
 bool governor_requeue(struct governor *g, struct ticket *t, const struct ticket_wish *wish,
                       usec_t now);
 
-/* The attempt of `t` (IN_FLIGHT) is over: gives its slot back; it is IDLE then. */
+/* The endpoint of `t` (IN_FLIGHT) is to blame for how its attempt ended, not the host: it backs
+ * off, and nothing is learned about the host. To be followed by governor_requeue or
+ * governor_finish. */
+void governor_endpoint_failed(struct governor *g, struct ticket *t, usec_t now);
+
+/* What was asked of the host is done, but `t` (IN_FLIGHT) goes on to use its endpoint: gives the
+ * slot back alone. It is KEEPING then, until governor_finish; IDLE where it has no endpoint. */
+void governor_keep(struct governor *g, struct ticket *t, usec_t now);
+
+/* The attempt of `t` (IN_FLIGHT, KEEPING) is over: gives its slot back; it is IDLE then. */
 void governor_finish(struct governor *g, struct ticket *t, usec_t now);
 
 /* Takes `t` out from wherever it is; it is IDLE then, as it may have been before. READY: also out
@@ -214,5 +244,47 @@ bool governor_look(struct governor *g, bool begin, size_t lanes, usec_t now,
 /* Forgets what was learned of a scope, and opens it; its queue and what is in flight stay. False:
  * there is no such scope. */
 bool governor_reset(struct governor *g, struct span key, usec_t now);
+
+/* --- pools --- */
+
+/* What a new configuration says: all of its pools, before the first ticket that was asked for under
+ * it. Others serve those that have them of an older one. */
+void governor_pools(struct governor *g, const struct pool_policy *const *pools, size_t count,
+                    usec_t now);
+
+/* How the endpoints stand. Names are borrowed for the call. */
+struct endpoint_view {
+        const char *pool, *name;
+        unsigned in_flight, max_in_flight; /* the latter 0: it is gone, but for those in flight */
+        uint64_t uses, faults, blocks;     /* since the start; faults of its own */
+        unsigned faults_in_row;
+        usec_t back_off_until; /* 0: it does not */
+        size_t sessions;
+};
+
+struct quarantine_view {
+        const char *pool, *endpoint, *host;
+        usec_t until; /* the host avoids it until then */
+};
+
+struct session_view {
+        const char *pool, *endpoint, *session;
+        usec_t used;    /* last */
+        size_t tickets; /* that are of it */
+};
+
+/* Each tells `count` of them at most, beginning with number `from`; returns how many. Others may
+ * come and go between two portions, so that one may be missed or told twice. */
+size_t governor_look_endpoints(const struct governor *g, size_t from, size_t count,
+                               void (*each)(void *arg, const struct endpoint_view *view),
+                               void *arg);
+size_t governor_look_quarantines(const struct governor *g, size_t from, size_t count, usec_t now,
+                                 void (*each)(void *arg, const struct quarantine_view *view),
+                                 void *arg);
+size_t governor_look_sessions(const struct governor *g, size_t from, size_t count,
+                              void (*each)(void *arg, const struct session_view *view), void *arg);
+
+/* A quarantine of a former governor; after governor_pools, which has to name its endpoint. */
+void governor_import_quarantine(struct governor *g, const struct quarantine_view *q, usec_t now);
 
 #endif

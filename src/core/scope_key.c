@@ -177,6 +177,60 @@ char *scope_key_of_endpoint(struct span key, struct span name)
         return b.text;
 }
 
+static const char endpoint_word[] = "endpoint=";
+
+bool scope_key_split_endpoint(struct span key, struct span *ret_scope, struct span *ret_name)
+{
+        const char *slash = key.len ? memrchr(key.ptr, '/', key.len) : NULL;
+        if (!slash)
+                return false;
+        struct span scope = {key.ptr, (size_t)(slash - key.ptr)};
+        const char *space = scope.len ? memrchr(scope.ptr, ' ', scope.len) : NULL;
+        const char *last = space ? space + 1 : scope.ptr;
+        size_t len = strlen(endpoint_word);
+        if ((size_t)(slash - last) < len || memcmp(last, endpoint_word, len) != 0)
+                return false;
+        *ret_scope = scope;
+        *ret_name = (struct span){slash + 1, key.len - scope.len - 1};
+        return true;
+}
+
+static int hex_value(char c)
+{
+        static const char digits[] = "0123456789ABCDEF";
+        const char *at = c ? strchr(digits, c) : NULL;
+        return at ? (int)(at - digits) : -1;
+}
+
+static char *unescaped(struct span s)
+{
+        char *text = xmalloc(s.len + 1), *to = text;
+        for (size_t i = 0; i < s.len; i++) {
+                int high = i + 2 < s.len ? hex_value(s.ptr[i + 1]) : -1;
+                int low = high >= 0 ? hex_value(s.ptr[i + 2]) : -1;
+                if (s.ptr[i] == '%' && low >= 0) {
+                        *to++ = (char)(high << 4 | low);
+                        i += 2;
+                } else {
+                        *to++ = s.ptr[i];
+                }
+        }
+        *to = '\0';
+        return text;
+}
+
+bool scope_key_read_endpoint(struct span key, char **ret_pool, char **ret_name)
+{
+        struct span scope, name;
+        if (!scope_key_split_endpoint(key, &scope, &name))
+                return false;
+        const char *space = memrchr(scope.ptr, ' ', scope.len);
+        const char *pool = (space ? space + 1 : scope.ptr) + strlen(endpoint_word);
+        *ret_pool = unescaped((struct span){pool, (size_t)(scope.ptr + scope.len - pool)});
+        *ret_name = unescaped(name);
+        return true;
+}
+
 static int parse_segments(struct span text, unsigned *ret)
 {
         unsigned n = 0;

@@ -2,6 +2,7 @@
 #ifndef WEIR_CORE_SCOPE_KEY_H
 #define WEIR_CORE_SCOPE_KEY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/span.h"
@@ -63,6 +64,13 @@ char *scope_key_new(const struct scope_part *parts, size_t count,
 /* "example.com:80 endpoint=POOL/NAME": the limiter of one endpoint under a key of a scope that
  * names the endpoint. A "/" within the name is written as %2F. The caller frees it. */
 char *scope_key_of_endpoint(struct span key, struct span name);
+
+/* The way back: true where `key` is one of those, with the key of its scope and the endpoint's name
+ * as it is written there, both borrowed from it. */
+bool scope_key_split_endpoint(struct span key, struct span *ret_scope, struct span *ret_name);
+
+/* The same with the names of pool and endpoint as they are, both freed by the caller. */
+bool scope_key_read_endpoint(struct span key, char **ret_pool, char **ret_name);
 
 /*
  * Reads one part as written in the configuration: "host", "domain", "port", "rule", "client",

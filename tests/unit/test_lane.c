@@ -61,7 +61,7 @@ static void goes_in_order(void **state)
                                 fail_msg("%s: wrong at %d", orders[i].name, k);
                 assert_null(lane_next(l));
                 for (unsigned p = 0; p < TICKET_PRIORITIES; p++)
-                        assert_null(l->levels[p].clients);
+                        assert_null(l->turns.levels[p].clients);
                 assert_int_equal(lane_due(l), USEC_MAX);
                 lane_free(l);
         }
@@ -82,7 +82,7 @@ static void passes_over_nobody_for_ever(void **state)
                 lane_enqueue(l, &t[n], SPAN("a"), 10);
         }
         int served[10] = {0}, longest[10] = {0}, since[10] = {0};
-        for (int place = 0; l->levels[7].queued > 0; place++) {
+        for (int place = 0; l->turns.levels[7].queued > 0; place++) {
                 unsigned p = lane_next(l)->priority;
                 served[p]++;
                 for (size_t k = 0; k < COUNT_OF(priorities); k++) {
@@ -133,7 +133,7 @@ static void counts_those_ahead(void **state)
                         t[n].priority = aheads[i].asked[n].priority;
                         lane_enqueue(l, &t[n], span_of(aheads[i].asked[n].client), 10);
                 }
-                size_t ahead = lane_ahead(l, aheads[i].next.priority,
+                size_t ahead = turns_ahead(&l->turns, aheads[i].next.priority,
                                           span_of(aheads[i].next.client), aheads[i].next.arrived);
                 if (ahead != aheads[i].ahead)
                         fail_msg("%s: %zu", aheads[i].name, ahead);
@@ -156,14 +156,14 @@ static void counts_no_more_than_may_pass(void **state)
                 t[n].deadline = USEC_MAX;
                 lane_enqueue(l, &t[n], SPAN("a"), 10);
         }
-        assert_int_equal(lane_ahead(l, 4, SPAN("b"), 11), 16);
-        assert_int_equal(lane_ahead(l, 5, SPAN("b"), 11), 1 + 32);
+        assert_int_equal(turns_ahead(&l->turns, 4, SPAN("b"), 11), 16);
+        assert_int_equal(turns_ahead(&l->turns, 5, SPAN("b"), 11), 1 + 32);
         for (int i = 0; i < 10; i++)
                 assert_ptr_equal(lane_next(l), &t[i]);
-        assert_int_equal(lane_ahead(l, 5, SPAN("b"), 11), 1 + 32 - 10);
+        assert_int_equal(turns_ahead(&l->turns, 5, SPAN("b"), 11), 1 + 32 - 10);
         while (l->queued > 1)
                 lane_next(l);
-        assert_int_equal(lane_ahead(l, 5, SPAN("b"), 11), l->queued);
+        assert_int_equal(turns_ahead(&l->turns, 5, SPAN("b"), 11), l->queued);
         while (l->queued > 0)
                 lane_next(l);
         lane_free(l);
@@ -181,7 +181,7 @@ static void counts_many_clients(void **state)
                 t[n].deadline = 50 + n;
                 lane_enqueue(l, &t[n], (struct span){name, 1}, 10);
         }
-        assert_int_equal(lane_ahead(l, 0, SPAN("new"), 11), 100);
+        assert_int_equal(turns_ahead(&l->turns, 0, SPAN("new"), 11), 100);
         for (size_t n = 0; n < COUNT_OF(t); n += 2)
                 lane_take_out(l, &t[n]);
         assert_int_equal(l->queued, 50);
@@ -190,6 +190,12 @@ static void counts_many_clients(void **state)
         for (size_t n = 1; n < COUNT_OF(t); n += 2)
                 assert_ptr_equal(lane_next(l), &t[n]);
         lane_free(l);
+}
+
+static void wake(struct lane *l, usec_t now)
+{
+        for (struct ticket *t; (t = lane_awake(l, now));)
+                lane_queue(l, t, now);
 }
 
 static void sleeps_then_queues(void **state)
@@ -206,9 +212,9 @@ static void sleeps_then_queues(void **state)
         }
         assert_int_equal(l->sleeping, 3);
         assert_int_equal(lane_due(l), 200);
-        lane_wake(l, 199);
+        wake(l, 199);
         assert_null(lane_next(l));
-        lane_wake(l, 300);
+        wake(l, 300);
         assert_int_equal(l->queued, 2);
         assert_int_equal(t[2].state, TICKET_SLEEPING);
         l->limiter_wake = USEC_MAX;
