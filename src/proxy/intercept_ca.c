@@ -257,7 +257,8 @@ int intercept_ca_load(const char *certificate, const char *key, struct intercept
         for (size_t i = 0; i < 2 && r == 0 && paths[i]; i++) {
                 r = pem_file_read(paths[i], &texts[i], &open_to_all[i]);
                 if (r < 0)
-                        error = xasprintf("cannot read the CA's %s %s: %s",
+                        error = xasprintf("cannot read the CA's %s %s: %s; see to its "
+                                          "permissions, or name another one",
                                           i ? "key" : "certificate", paths[i], strerrordesc_np(-r));
         }
         if (!error)

@@ -35,14 +35,16 @@ struct server {
 static int open_logs(struct server *s, const struct config *config, char **ret_error)
 {
         struct {
-                const char *path;
+                const char *setting, *path;
                 struct sink **sink;
-        } logs[] = {{config->log.access, &s->shared.access}, {config->log.series, &s->series}};
+        } logs[] = {{"log.access", config->log.access, &s->shared.access},
+                    {"log.series", config->log.series, &s->series}};
         for (size_t i = 0; i < 2; i++) {
                 int r = sink_open(logs[i].path, logs[i].sink);
                 if (r < 0) {
                         *ret_error =
-                            xasprintf("cannot write to %s: %s", logs[i].path, strerror(-r));
+                            xasprintf("cannot write to %s: %s; change %s or its permissions",
+                                      logs[i].path, strerrordesc_np(-r), logs[i].setting);
                         return r;
                 }
         }
@@ -62,7 +64,9 @@ static int check_ca_file(const struct policy *policy, char **ret_error)
         char *error = NULL;
         int r = *policy->tls.ca_file ? pem_file_check(policy->tls.ca_file, &error) : 0;
         if (r < 0)
-                *ret_error = xasprintf("tls.ca_file of %s%s: %s", policy->hosts[0] ? "rule " : "",
+                *ret_error = xasprintf("tls.ca_file of %s%s: %s; name a file of CAs that "
+                                       "weir may read",
+                                       policy->hosts[0] ? "rule " : "",
                                        policy->hosts[0] ? policy->name : "the defaults", error);
         free(error);
         return r;

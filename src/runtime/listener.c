@@ -69,20 +69,29 @@ static int check_free(const struct sockaddr *sa, socklen_t size)
         return r;
 }
 
+/* A socket left behind by a killed process refuses connections; a living one does not, and what is
+ * no socket is somebody's file. */
+static void remove_left_behind(const struct sockaddr_un *sa)
+{
+        struct stat st;
+        if (lstat(sa->sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
+                return;
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+                return;
+        if (connect(fd, (const struct sockaddr *)sa, sizeof *sa) < 0 && errno == ECONNREFUSED)
+                unlink(sa->sun_path);
+        close(fd);
+}
+
 static int open_local(const char *path)
 {
         struct sockaddr_un sa = {.sun_family = AF_UNIX};
         if (strlen(path) >= sizeof sa.sun_path)
                 return -ENAMETOOLONG;
         strcpy(sa.sun_path, path);
+        remove_left_behind(&sa);
         int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd < 0)
-                return -errno;
-        /* A socket left behind by a killed process refuses connections; a living one does not. */
-        if (connect(fd, (struct sockaddr *)&sa, sizeof sa) < 0 && errno == ECONNREFUSED)
-                unlink(path);
-        close(fd);
-        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
                 return -errno;
         if (bind(fd, (struct sockaddr *)&sa, sizeof sa) < 0) {
@@ -198,8 +207,8 @@ static const char *advice(int r, bool local, bool *ret_where)
         *ret_where = r == -EADDRINUSE || r == -EADDRNOTAVAIL;
         switch (-r) {
         case EADDRINUSE:
-                return local ? "; another process listens there, or it is no socket: choose "
-                               "another path with "
+                return local ? "; another process listens there, or a file is in the place: "
+                               "choose another path with "
                              : "; choose another with ";
         case EADDRNOTAVAIL:
                 return "; this machine has no such address: see ";
