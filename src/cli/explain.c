@@ -84,7 +84,7 @@ static char *scope_key(const struct explain *x)
 {
         static const struct fields unseen = {0};
         /* A tunnel shows where it goes to, and nothing of what is asked there. */
-        bool tunnel = x->policy->https == HTTPS_TUNNEL &&
+        bool tunnel = x->policy->https != HTTPS_INTERCEPT &&
                       span_equal_nocase(x->target.scheme, span_of("https"));
         bool upgrade = x->policy->https == HTTPS_UPGRADE &&
                        span_equal_nocase(x->target.scheme, span_of("http"));

@@ -467,7 +467,11 @@ static struct intercept *intercept_new(struct client *c, const struct message *m
         struct intercept *i = xcalloc(1, sizeof *i);
         i->client = c;
         i->fd = bufferevent_getfd(c->bev);
-        i->inside = (struct message_inside){.tls = true, .host = xstrdup(m->host), .port = m->port};
+        i->inside = (struct message_inside){
+            .tls = true, .host = xstrdup(m->host), .port = m->port, .steering = m->steering};
+        struct span *session = &i->inside.steering.session;
+        session->ptr = xspandup(*session); /* an empty one too */
+        i->inside.steering.seen = 0;
         if (!w->leaves)
                 w->leaves = intercept_tls_leaves(w->shared->tls);
         i->shake = (struct intercept_shake){w->shared->tls, w->leaves, i->inside.host};
@@ -491,6 +495,7 @@ void intercept_free(struct intercept *i)
         SSL_free(i->ssl);
         ERR_clear_error();
         free((char *)i->inside.host);
+        free((char *)i->inside.steering.session.ptr);
         free(i);
 }
 

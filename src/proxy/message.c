@@ -268,6 +268,8 @@ bool message_read(struct message *ret, struct evhttp_request *req, unsigned fiel
 {
         *ret = (struct message){0};
         steering_init(&ret->steering);
+        if (inside)
+                ret->steering = inside->steering;
         /* evhttp speaks any 1.x and would answer in kind. */
         if (req->minor > 1)
                 req->minor = 1;

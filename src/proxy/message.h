@@ -17,6 +17,7 @@ struct message_inside {
         bool tls;         /* https it is */
         const char *host; /* as in struct message */
         unsigned port;
+        struct steering steering; /* of its CONNECT: what a request inside does not say itself */
 };
 
 /* A request that may be forwarded. The spans point into `text` or into the evhttp request. */

@@ -6,6 +6,7 @@ import signal
 import socket
 import ssl
 import stat
+import subprocess
 import threading
 
 import pytest
@@ -97,6 +98,38 @@ def test_requests_that_come_together(weir, authority, secure):
         assert [tunnel.response().body for _ in range(5)] == [b"/%d" % n for n in range(5)]
         tunnel.send(b"".join(b"GET /%d HTTP/1.1\r\nHost: %s\r\n\r\n" % (n, secure.host.encode()) for n in range(200)))
         assert [tunnel.response().body for _ in range(200)] == [b"/%d" % n for n in range(200)]
+
+
+def run_client(proxy, *command):
+    kept = {k: v for k, v in os.environ.items() if "proxy" not in k.lower()}
+    told = {"HTTPS_PROXY": proxy.url, "SSL_CERT_FILE": proxy.ca, "CURL_CA_BUNDLE": proxy.ca}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, env={**kept, **told})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_curl_uses_one_connect(weir, authority, secure):
+    proxy = weir(config(secure, authority))
+    urls = f"{secure.url}/[1-20]"
+    out = run_client(proxy, "curl", "-sS", "-w", "%{http_code} %{num_connects}\n", "-o", "/dev/null", urls)
+    assert out.split("\n") == ["200 1", *["200 0"] * 19, ""]
+    assert secure.connections == 1
+
+
+def test_a_client_that_would_rather_speak_http2(weir, authority, secure):
+    proxy = weir(config(secure, authority))
+    script = f"import httpx; print(httpx.Client(http2=True).get({secure.url!r}).http_version)"
+    assert run_client(proxy, "/usr/bin/python3", "-c", script) == "HTTP/1.1\n"
+
+
+def test_a_connect_that_steers(weir, authority, secure):
+    """What is said beside CONNECT holds for each request inside that does not say it itself."""
+    proxy = weir(config(secure, authority, ", scope: [session]"))
+    for fields, expected in (([], "s-1"), ([("Weir-Session", "s-2")], "s-2")):
+        with Tunnel(proxy.port, secure.url, [("Weir-Session", "s-1")]) as tunnel:
+            tunnel.open_tls(client_context(proxy.ca))
+            for _ in range(2):
+                assert tunnel.fetch("/", fields=fields).get("weir-scope") == f"session={expected}"
 
 
 # ---- certificates -------------------------------------------------------------------------------
