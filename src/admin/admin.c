@@ -164,6 +164,7 @@ static void on_letters(void *arg)
 static void *run(void *arg)
 {
         struct admin *a = arg;
+        acceptor_enter(&a->acceptor);
         event_base_dispatch(a->base);
         return NULL;
 }
@@ -180,9 +181,12 @@ static void make_http(struct admin *a)
         evhttp_set_max_body_size(a->http, MAX_BODY);
         evhttp_set_timeout(a->http, TIMEOUT);
         evhttp_set_gencb(a->http, routes_answer, a);
-        if (!evhttp_accept_socket_with_handle(a->http, a->socket))
+        struct evhttp_bound_socket *bound = evhttp_accept_socket_with_handle(a->http, a->socket);
+        if (!bound)
                 abort();
         a->socket = -1;
+        acceptor_init(&a->acceptor, a->base);
+        acceptor_add(&a->acceptor, evhttp_bound_socket_get_listener(bound));
 }
 
 static void warn_of_openness(const struct config *config)
@@ -287,6 +291,7 @@ void admin_stop(struct admin *a)
                 reports_watch(a->sources.reports, false);
                 evhttp_free(a->http);
                 event_free(a->bell);
+                acceptor_done(&a->acceptor);
                 mailbox_done(&a->mailbox);
         }
         if (a->base)

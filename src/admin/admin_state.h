@@ -11,6 +11,7 @@
 #include "admin/recent.h"
 #include "admin/tallies.h"
 #include "base/list.h"
+#include "runtime/acceptor.h"
 #include "runtime/listener.h"
 #include "runtime/mailbox.h"
 
@@ -29,6 +30,7 @@ struct admin {
         pthread_t thread;
         struct event_base *base;
         struct evhttp *http;
+        struct acceptor acceptor;
         struct mailbox mailbox;
         struct event *bell; /* of the reports */
         struct config *config;

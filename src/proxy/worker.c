@@ -34,39 +34,9 @@ static void drain_clients(struct worker *w)
                 client_drain(LIST_ENTRY_OF(it, struct client, link));
 }
 
-/* The thread's own; libevent tells an accept error without saying whose it is. */
-static _Thread_local struct worker *this_worker;
-
-/*
- * No descriptors are left, most likely. The listener stays readable then, so it is put aside for a
- * while instead of being asked again and again; the work under way goes on.
- */
-static void on_accept_error(struct evconnlistener *listener, void *arg)
-{
-        (void)arg;
-        static const struct timeval pause = {0, 100000};
-        struct worker *w = this_worker;
-        usec_t now = clock_now();
-        int error = EVUTIL_SOCKET_ERROR();
-        if (w->accept_failed == 0 || now - w->accept_failed > 60 * USEC_PER_SEC) {
-                w->accept_failed = now;
-                log_error("cannot accept connections: %s; is LimitNOFILE too low?",
-                          evutil_socket_error_to_string(error));
-        }
-        evconnlistener_disable(listener);
-        event_add(w->accept_again, &pause);
-}
-
-static void on_accept_again(evutil_socket_t fd, short what, void *arg)
-{
-        (void)fd, (void)what;
-        struct worker *w = arg;
-        for (size_t i = 0; i < w->listener_count; i++)
-                evconnlistener_enable(evhttp_bound_socket_get_listener(w->listeners[i]));
-}
-
 static void close_listeners(struct worker *w)
 {
+        acceptor_forget(&w->acceptor);
         for (size_t i = 0; i < w->listener_count; i++)
                 evhttp_del_accept_socket(w->http, w->listeners[i]);
         w->listener_count = 0;
@@ -126,7 +96,7 @@ static void on_gate_timer(evutil_socket_t fd, short what, void *arg)
 static void *run(void *arg)
 {
         struct worker *w = arg;
-        this_worker = w;
+        acceptor_enter(&w->acceptor);
         event_base_dispatch(w->base);
         atomic_store(&w->ended, true);
         uint64_t one = 1;
@@ -169,7 +139,7 @@ int worker_start(struct worker *w, unsigned index, struct worker_shared *shared,
                                      on_gate_timer, w);
                 event_add(w->timer, NULL);
         }
-        w->accept_again = evtimer_new(w->base, on_accept_again, w);
+        acceptor_init(&w->acceptor, w->base);
         w->upstream = upstream_new(w->base);
         make_http(w);
         apply_config(w);
@@ -179,8 +149,7 @@ int worker_start(struct worker *w, unsigned index, struct worker_shared *shared,
                 w->listeners[i] = evhttp_accept_socket_with_handle(w->http, listeners[i]);
                 if (!w->listeners[i])
                         abort();
-                evconnlistener_set_error_cb(evhttp_bound_socket_get_listener(w->listeners[i]),
-                                            on_accept_error);
+                acceptor_add(&w->acceptor, evhttp_bound_socket_get_listener(w->listeners[i]));
         }
         return -pthread_create(&w->thread, NULL, run, w);
 }
@@ -223,7 +192,7 @@ void worker_join(struct worker *w)
         intercept_leaves_free(w->leaves);
         if (w->timer)
                 event_free(w->timer);
-        event_free(w->accept_again);
+        acceptor_done(&w->acceptor);
         mailbox_done(&w->mailbox);
         evbuffer_free(w->scratch);
         event_base_free(w->base);

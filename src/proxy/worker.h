@@ -12,6 +12,7 @@
 #include "base/prng.h"
 #include "config/config.h"
 #include "egress/upstream.h"
+#include "runtime/acceptor.h"
 #include "runtime/gate.h"
 #include "runtime/mailbox.h"
 #include "runtime/metrics.h"
@@ -37,8 +38,7 @@ struct worker {
         struct evhttp *http;
         struct evhttp_bound_socket **listeners; /* NULL-free; empty once it drains */
         size_t listener_count;
-        struct event *accept_again;
-        usec_t accept_failed; /* told last; 0: never */
+        struct acceptor acceptor;
         struct upstream *upstream;
         struct mailbox mailbox;
         struct worker_shared *shared;
