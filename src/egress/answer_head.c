@@ -147,13 +147,27 @@ static enum upstream_error parse_fields(struct answer_head *h, struct span rest)
         return UPSTREAM_OK;
 }
 
+/* A body would be taken for the first bytes of the other protocol, or the other way round; RFC
+ * 9110, 8.6 and RFC 9112, 6.1 allow none. */
+static enum upstream_error switch_over(struct answer_head *h, struct span rest)
+{
+        struct span value;
+        enum upstream_error error = parse_fields(h, rest);
+
+        if (!error && (fields_find(&h->fields, 0, span_of("content-length"), &value, NULL) ||
+                       fields_find(&h->fields, 0, span_of("transfer-encoding"), &value, NULL)))
+                error = UPSTREAM_HTTP_PROTOCOL_ERROR;
+        h->done = true;
+        return error;
+}
+
 static enum upstream_error finish(struct answer_head *h)
 {
         struct span rest = {h->text, h->len};
 
         parse_status_line(h, http_text_line(&rest));
         if (h->status == 101)
-                return UPSTREAM_HTTP_PROTOCOL_ERROR;
+                return h->may_switch ? switch_over(h, rest) : UPSTREAM_HTTP_PROTOCOL_ERROR;
         if (h->status < 200) {
                 h->len = 0;
                 return UPSTREAM_OK;

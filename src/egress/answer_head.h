@@ -21,6 +21,7 @@ struct answer_head {
         struct span reason; /* in text */
         struct fields fields;
         bool done;
+        bool may_switch; /* 101 is an answer too: it was asked for; kept by the reset */
 };
 
 /* Empties it for the next answer; keeps its memory unless that has become large. All zeroes are a

@@ -20,7 +20,7 @@ static usec_t deadline(const struct attempt *a)
 {
         if (a->state == ATTEMPT_DRAINING)
                 return a->drain_until;
-        if (a->state != ATTEMPT_RUNNING || a->paused)
+        if (a->state != ATTEMPT_RUNNING || a->paused || a->stream)
                 return USEC_MAX;
         if (a->phase == ATTEMPT_CONNECTING)
                 return a->head_until;
@@ -111,6 +111,7 @@ static void put_aside(struct attempt *a, bool reusable)
 {
         upstream_remove(a);
         upstream_stall(a, false);
+        attempt_stream_end(a, UPSTREAM_CONNECTION_TERMINATED);
         a->state = ATTEMPT_IDLE;
         a->handlers = NULL;
         a->arg = NULL;
@@ -151,9 +152,11 @@ static void end(struct attempt *a, enum upstream_error error)
         if (a->added)
                 describe(a, &e);
         upstream_remove(a);
+        attempt_stream_end(a, e.error);
         a->state = ATTEMPT_ENDING;
         a->handlers->on_end(a->arg, &e);
-        put_aside(a, error == UPSTREAM_OK); /* with a copy or without: libcurl sees no fault */
+        /* With a copy or without: libcurl sees no fault. */
+        put_aside(a, error == UPSTREAM_OK && !a->over);
 }
 
 void attempt_done(struct attempt *a, CURLcode code)
@@ -254,6 +257,10 @@ static size_t on_read(char *to, size_t size, size_t n, void *arg)
         struct attempt *a = arg;
         size_t want = size * n, left = a->body_len - a->body_sent;
 
+        if (a->may_switch) {
+                a->progress = clock_now();
+                return attempt_stream_give(a, to, want);
+        }
         if (!a->body)
                 return CURL_READFUNC_ABORT;
         if (want > left)
@@ -313,6 +320,8 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
             .fields = &a->head.fields,
         };
         a->handlers->on_head(a->arg, &answer);
+        if (a->may_switch && a->head.status != 101)
+                attempt_go_on(a); /* to see that nothing will be uploaded */
         return a->state == ATTEMPT_CANCELLED || a->head_only ? 0 : len;
 }
 
@@ -339,7 +348,8 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
                 return 0;
         if (a->state == ATTEMPT_RUNNING) {
                 progress(a, ATTEMPT_READING);
-                enum upstream_flow flow = a->handlers->on_body(a->arg, data, len);
+                enum upstream_flow flow = a->stream ? attempt_stream_take(a, data, len)
+                                                    : a->handlers->on_body(a->arg, data, len);
                 if (flow == UPSTREAM_PAUSE && a->state == ATTEMPT_RUNNING) {
                         a->paused = true;
                         upstream_stall(a, shares_connection(a));
@@ -426,6 +436,9 @@ struct attempt *upstream_start(struct upstream *u, const struct upstream_request
         a->head_until = usec_add(a->started, or_never(request->timeouts.head));
         a->sends = 0;
         a->denied = a->dialled = a->reached = a->paused = a->resume = false;
+        a->may_switch = a->head.may_switch = request->may_switch;
+        a->over = a->told = false;
+        a->socket = CURL_SOCKET_BAD;
         a->drained = 0;
         a->error_text[0] = '\0';
         if (a->body)
@@ -447,7 +460,7 @@ static void resume(struct attempt *a)
         a->progress = clock_now();
         wind(a);
         upstream_enter(u);
-        CURLcode code = curl_easy_pause(a->easy, CURLPAUSE_CONT);
+        CURLcode code = curl_easy_pause(a->easy, a->paused ? CURLPAUSE_RECV : CURLPAUSE_CONT);
         upstream_leave(u);
         if (!code || a->state == ATTEMPT_CANCELLED)
                 return;
@@ -458,9 +471,8 @@ static void resume(struct attempt *a)
         upstream_defer(a);
 }
 
-static void resume_when_possible(struct attempt *a)
+void attempt_go_on(struct attempt *a)
 {
-        a->paused = false;
         upstream_stall(a, false);
         if (upstream_inside(a->upstream)) {
                 a->resume = true;
@@ -477,6 +489,8 @@ void attempt_do_deferred(struct attempt *a)
                 put_aside(a, false);
         } else if (a->error) {
                 end(a, a->error);
+        } else if (a->over) {
+                end(a, UPSTREAM_OK);
         } else if (!a->added) {
                 if (upstream_add(a) == 0)
                         return;
@@ -489,8 +503,10 @@ void attempt_do_deferred(struct attempt *a)
 
 void attempt_resume(struct attempt *a)
 {
-        if (a->state == ATTEMPT_RUNNING && a->paused)
-                resume_when_possible(a);
+        if (a->state != ATTEMPT_RUNNING || !a->paused)
+                return;
+        a->paused = false;
+        attempt_go_on(a);
 }
 
 void attempt_cancel(struct attempt *a)
@@ -533,6 +549,8 @@ void attempt_discard(struct attempt *a)
         a->exit_header = "";
         a->drain_until = usec_add(clock_now(), DRAIN_TIME);
         wind(a);
-        if (a->paused)
-                resume_when_possible(a);
+        if (!a->paused)
+                return;
+        a->paused = false;
+        attempt_go_on(a);
 }

@@ -87,7 +87,15 @@ struct attempt {
         char exit[EXIT_MAX];       /* what the proxy told; "" */
         bool head_only;            /* ended by us after the head: HEAD with a body */
         bool paused, resume;
-        bool stalls;          /* paused, and with it all that its connection carries */
+        bool stalls; /* paused, and with it all that its connection carries */
+
+        /* of a switch to another protocol (attempt_stream.c) */
+        bool may_switch;            /* a 101 was asked for */
+        bool over;                  /* the host has ended: nothing of its bytes is left to come */
+        bool told;                  /* no more will come for the host */
+        curl_socket_t socket;       /* of the connection */
+        struct bufferevent *stream; /* our half of the pair, once it was switched over */
+
         struct attempt_peer { /* its text is made anew only when it has changed */
                 char ip[46], text[64];
                 long port;
@@ -136,7 +144,21 @@ bool upstream_is_stalled(const struct upstream *u, struct span host, unsigned po
 struct attempt *attempt_new(struct upstream *u);
 void attempt_free(struct attempt *a);
 void attempt_do_deferred(struct attempt *a);
+void attempt_go_on(struct attempt *a); /* there is more to be read from us, or we read again */
 void attempt_done(struct attempt *a, CURLcode code); /* libcurl is through with it */
+
+/* --- attempt_stream.c: a connection after a 101 --- */
+
+/* libcurl's callbacks, as far as they are about the stream. */
+enum upstream_flow attempt_stream_take(struct attempt *a, const void *data, size_t len);
+size_t attempt_stream_give(struct attempt *a, char *to, size_t room);
+
+/* libcurl wants to know when something happens to the socket, CURL_POLL_…: with a stream, the host
+ * has ended when it does not want to read although it could. */
+void attempt_stream_watch(struct attempt *a, curl_socket_t fd, int what);
+
+/* The end of it, if there is one: tells the other half. */
+void attempt_stream_end(struct attempt *a, enum upstream_error error);
 
 /* --- attempt_setup.c: what libcurl is told --- */
 

@@ -119,8 +119,10 @@ static CURLcode set_tls(struct attempt *a, const struct upstream_request *reques
  * connections of their own. */
 static void set_http_version(struct attempt *a, const struct upstream_request *request)
 {
-        bool http2 = request->tls && request->with.http2 && !request->dial;
+        bool http2 = request->tls && request->with.http2 && !request->dial && !request->may_switch;
         bool alone = http2 && upstream_is_stalled(a->upstream, request->host, request->port);
+        /* HTTP/2 knows no 101, and libcurl would take an open connection of it. */
+        alone = alone || (request->tls && request->may_switch);
         long version = http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1;
 
         if (version != a->set.http_version)
@@ -177,14 +179,17 @@ static enum upstream_error set_request(struct attempt *a, const struct upstream_
         free(whole);
         if (code)
                 return UPSTREAM_PROXY_INTERNAL_ERROR;
-        if (!request_lines_fill(&a->lines, request->fields, request->body, body_len))
+        if (!request_lines_fill(&a->lines, request->fields, request->body, body_len,
+                                request->may_switch))
                 return UPSTREAM_HTTP_REQUEST_ERROR;
+        /* What is uploaded after a 101 has neither length nor end. */
+        curl_off_t length = request->may_switch ? -1 : (curl_off_t)body_len;
         bool head = span_equal(request->method, span_of("HEAD"));
-        set_method(a, body_len > 0, head && body_len == 0);
+        set_method(a, body_len > 0 || request->may_switch, head && body_len == 0);
         a->head_only = head && body_len > 0; /* libcurl knows no such request */
-        if ((curl_off_t)body_len != a->set.body_len)
-                curl_easy_setopt(a->easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)body_len);
-        a->set.body_len = (curl_off_t)body_len;
+        if (length != a->set.body_len)
+                curl_easy_setopt(a->easy, CURLOPT_INFILESIZE_LARGE, length);
+        a->set.body_len = length;
         if (set_text(a->easy, CURLOPT_CUSTOMREQUEST, &a->set.method, request->method) ||
             curl_easy_setopt(a->easy, CURLOPT_HTTPHEADER, a->lines.list))
                 return UPSTREAM_PROXY_INTERNAL_ERROR;
@@ -231,5 +236,5 @@ void attempt_setup_handle(struct attempt *a)
         use_system_cas(easy);
         curl_easy_setopt(easy, CURLOPT_PRIVATE, a);
         curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, a->error_text);
-        a->set.body_len = -1;
+        a->set.body_len = -1; /* which is libcurl's default too */
 }

@@ -15,9 +15,11 @@
  * keeps libcurl from moving the field to the top and from spelling it its own way: it looks at the
  * first line of that name, finds it empty, writes no Host, and then sends ours where it stands.
  */
-static char suppressed[][sizeof "Proxy-Connection:"] = {
-    "Host:", "Accept:", "Proxy-Connection:", "Expect:"};
-#define EXPECT 3 /* the last one matters only where there is a body */
+static char suppressed[][sizeof "Transfer-Encoding:"] = {
+    "Host:", "Accept:", "Proxy-Connection:", "Expect:", "Transfer-Encoding:"};
+/* Those that matter only where something is uploaded, or its length is not known. */
+#define EXPECT 3
+#define CODING 4
 #define SUPPRESSED (sizeof suppressed / sizeof *suppressed) /* never written to */
 
 #define LENGTH_ROOM (sizeof "Content-Length: 18446744073709551615")
@@ -86,9 +88,10 @@ static void put(struct curl_slist *node, char *line)
 }
 
 bool request_lines_fill(struct request_lines *r, const struct fields *fields, bool has_body,
-                        size_t body_len)
+                        size_t body_len, bool stream)
 {
-        bool sent[SUPPRESSED] = {[EXPECT] = body_len == 0}, length = false;
+        bool sent[SUPPRESSED] = {[EXPECT] = body_len == 0 && !stream, [CODING] = !stream};
+        bool length = false;
         size_t nodes = fields->count + SUPPRESSED + 1;
 
         grow(r, nodes * sizeof(struct curl_slist) + fields->text_len + 4 * fields->count +

@@ -23,12 +23,13 @@ struct request_lines {
  *
  * body_len  bytes of the body; a Content-Length field must name just that
  * has_body  adds Content-Length where there is none
+ * stream    an upload without a length and without chunks follows: what goes out after an upgrade
  *
  * False, with the list unusable, when something could not be sent as it is: a name that is empty or
  * holds a separator, control characters in a value, a Transfer-Encoding, a wrong Content-Length.
  */
 bool request_lines_fill(struct request_lines *r, const struct fields *fields, bool has_body,
-                        size_t body_len);
+                        size_t body_len, bool stream);
 
 /* Frees a block that has become large: to be called before a handle is put aside. */
 void request_lines_trim(struct request_lines *r);

@@ -356,6 +356,8 @@ static int on_socket_wanted(CURL *easy, curl_socket_t fd, int what, void *arg, v
         void *a = NULL;
 
         (void)socket_arg;
+        curl_easy_getinfo(easy, CURLINFO_PRIVATE, &a);
+        attempt_stream_watch(a, fd, what);
         if (what == CURL_POLL_REMOVE && !w)
                 return 0;
         if (!w)

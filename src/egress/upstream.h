@@ -42,6 +42,8 @@ struct upstream_request {
          * Transfer-Encoding may be among them: how the body is framed is decided here. */
         const struct fields *fields;
         struct evbuffer *body; /* NULL: none; read, never drained, so that it can go again */
+        bool may_switch; /* the fields ask for another protocol, and the answer may be a 101; only
+                          * where there is no body */
         /* May go out twice: when a reused connection turns out to be dead, it is sent once more on
          * a new one. Otherwise that ends in CONNECTION_TERMINATED. */
         bool replayable;
@@ -60,7 +62,7 @@ struct upstream_request {
 };
 
 struct upstream_answer {
-        int status;                  /* the final one; 1xx are left out */
+        int status; /* the final one: 1xx are left out, but for the 101 that was asked for */
         struct span reason;          /* may be empty: HTTP/2 has none */
         const struct fields *fields; /* all of the final head, hop-by-hop fields included; without
                                       * Content-Length where Transfer-Encoding overrides it */
@@ -134,6 +136,18 @@ struct attempt *upstream_start(struct upstream *u, const struct upstream_request
                                const struct upstream_handlers *handlers, void *arg);
 
 void attempt_resume(struct attempt *a); /* after PAUSE; may call on_body before it returns */
+
+/*
+ * To be called in on_head with a 101, or after it: what the connection carries from now on, both
+ * ways. on_body is not called any more. Ends there are passed on: that of the caller's side to the
+ * host (over TLS, which cannot end one way alone through libcurl, it ends all), and when the host
+ * has ended, or the connection broke, the bufferevent tells (EOF with both READING and WRITING: it
+ * takes nothing any more), and on_end is called.
+ *
+ * The bufferevent is the caller's; nothing is enabled in it. The attempt is to be cancelled as
+ * ever where it has not ended.
+ */
+struct bufferevent *attempt_stream(struct attempt *a);
 
 /* Ends it at once and closes its connection. No handler is called any more. */
 void attempt_cancel(struct attempt *a);

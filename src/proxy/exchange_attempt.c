@@ -144,6 +144,10 @@ static void on_head(void *arg, const struct upstream_answer *answer)
         struct exchange *ex = arg;
         unsigned unreadable = answer_read(answer->fields, clock_real(), &ex->told);
         exchange_report_head(ex, answer->status, unreadable);
+        if (answer->status == 101) {
+                tunnel_switch(ex, answer);
+                return;
+        }
         struct classify_case c = case_of(ex, answer);
         if (answer_wants_body(&c) && peek_can_read(answer->fields)) {
                 exchange_move(ex, EXCHANGE_PEEKING);
@@ -221,7 +225,7 @@ static void on_end(void *arg, const struct upstream_end *end)
         if (ex->state == EXCHANGE_PEEKING)
                 end_peek(ex);
         if (ex->state != EXCHANGE_REPLYING)
-                return; /* it goes again */
+                return; /* it goes again, or the relay has heard of it */
         exchange_attempt_done(ex);
         if (end->error != UPSTREAM_OK)
                 exchange_cut(ex, OUTCOME_CUT_SHORT); /* the client must see that */
@@ -259,6 +263,7 @@ void exchange_send(struct exchange *ex)
             .target = span_of(ex->message.target),
             .fields = &ex->message.fields,
             .body = evbuffer_get_length(body) ? body : NULL,
+            .may_switch = ex->message.wants_switch,
             .replayable = may_go_twice(ex),
             .deny = &ex->config->destinations.deny,
             .allow = &ex->config->destinations.allow,

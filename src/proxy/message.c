@@ -1,6 +1,7 @@
 #include "proxy/message.h"
 
 #include <ctype.h>
+#include <event2/buffer.h>
 #include <event2/http_struct.h>
 #include <event2/keyvalq_struct.h>
 #include <stdio.h>
@@ -219,6 +220,47 @@ static bool add_max_forwards(struct message *m, struct span name, const char *va
         return true;
 }
 
+/* To these the two ends would switch by themselves, and what is asked and answered would be hidden
+ * where it need not be; clients offer them without being in want of them. */
+static bool stays_http(struct span protocol)
+{
+        return span_equal_nocase(protocol, span_of("h2c")) ||
+               (protocol.len >= 4 && strncasecmp(protocol.ptr, "TLS/", 4) == 0) ||
+               (protocol.len >= 5 && strncasecmp(protocol.ptr, "HTTP/", 5) == 0);
+}
+
+/* RFC 9110, 7.8: offers count only where Connection names the field, from HTTP/1.1 on, and are no
+ * more than offers. Where there is a body to be sent first they are not taken up. */
+static bool asks_to_switch(struct evhttp_request *req)
+{
+        const struct evkeyval *kv;
+        bool any = false;
+        if (req->minor == 0 || !connection_names(req->input_headers, span_of("Upgrade")) ||
+            evbuffer_get_length(evhttp_request_get_input_buffer(req)) > 0)
+                return false;
+        TAILQ_FOREACH(kv, req->input_headers, next)
+        {
+                if (strcasecmp(kv->key, "Upgrade") != 0)
+                        continue;
+                struct span list = span_of(kv->value);
+                for (struct span item; span_next(&list, ',', &item);) {
+                        if (stays_http(span_trim(item)))
+                                return false;
+                        any = any || item.len > 0;
+                }
+        }
+        return any;
+}
+
+static void copy_switch(struct message *m, const struct evkeyvalq *headers)
+{
+        const struct evkeyval *kv;
+        fields_add(&m->fields, span_of("Connection"), span_of("Upgrade"));
+        TAILQ_FOREACH(kv, headers, next)
+        if (strcasecmp(kv->key, "Upgrade") == 0)
+                fields_add(&m->fields, span_of(kv->key), span_of(kv->value));
+}
+
 static bool copy_fields(struct message *m, struct evhttp_request *req, unsigned field_count,
                         const char *via, struct message_fault *ret)
 {
@@ -256,6 +298,8 @@ static bool copy_fields(struct message *m, struct evhttp_request *req, unsigned 
                         value = m->authority;
                 fields_add(&m->fields, name, value);
         }
+        if (m->wants_switch)
+                copy_switch(m, headers);
         char *entry = xasprintf("1.%d %s", req->minor, via);
         fields_add(&m->fields, span_of("Via"), span_of(entry));
         free(entry);
@@ -277,6 +321,7 @@ bool message_read(struct message *ret, struct evhttp_request *req, unsigned fiel
         ret->chunked = evhttp_find_header(req->input_headers, "Transfer-Encoding") != NULL;
         ret->method = method_name(req);
         ret->connect = req->type == EVHTTP_REQ_CONNECT;
+        ret->wants_switch = !ret->connect && asks_to_switch(req);
         bool good = inside         ? parse_inside(ret, req, inside, ret_fault)
                     : ret->connect ? parse_authority(ret, req, ret_fault)
                                    : parse_target(ret, req, ret_fault);
@@ -317,7 +362,7 @@ static bool answer_connection_names(const struct fields *answer, struct span nam
         return false;
 }
 
-void message_copy_answer(struct evhttp_request *req, const struct message *m,
+void message_copy_answer(struct evhttp_request *req, const struct message *m, int status,
                          const struct fields *answer, const char *via)
 {
         struct evkeyvalq *out = evhttp_request_get_output_headers(req);
@@ -325,9 +370,11 @@ void message_copy_answer(struct evhttp_request *req, const struct message *m,
         bool listed = fields_find(answer, 0, span_of("Connection"), &ignored, NULL);
         for (size_t i = 0; i < answer->count; i++) {
                 struct field f = fields_at(answer, i);
-                if (is_hop_by_hop(f.name))
+                bool switches = status == 101 && span_equal_nocase(f.name, span_of("Upgrade"));
+                if (is_hop_by_hop(f.name) && !switches)
                         continue;
-                if (listed && !is_essential(f.name) && answer_connection_names(answer, f.name))
+                if (listed && !switches && !is_essential(f.name) &&
+                    answer_connection_names(answer, f.name))
                         continue;
                 char *name = xspandup(f.name), *value = NULL;
                 if (m->upgraded && span_equal_nocase(f.name, span_of("Location")))
@@ -338,6 +385,8 @@ void message_copy_answer(struct evhttp_request *req, const struct message *m,
                 free(name);
                 free(value);
         }
+        if (status == 101)
+                evhttp_add_header(out, "Connection", "Upgrade");
         char *entry = xasprintf("1.1 %s", via);
         evhttp_add_header(out, "Via", entry);
         free(entry);

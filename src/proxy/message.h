@@ -32,15 +32,16 @@ struct message {
         char *target;          /* path and query exactly as sent, "/" where there is none; owned */
         struct fields fields;  /* what goes upstream */
         struct steering steering;
-        char *url;        /* as it is told in logs; owned; NULL: as evhttp has it */
-        bool chunked;     /* the body came in chunks; it goes on with a Content-Length */
-        bool wants_close; /* the client asked for the connection to be closed */
+        bool wants_switch; /* to another protocol, which may be relayed; the fields say so */
+        char *url;         /* as it is told in logs; owned; NULL: as evhttp has it */
+        bool chunked;      /* the body came in chunks; it goes on with a Content-Length */
+        bool wants_close;  /* the client asked for the connection to be closed */
 };
 
 /*
  * Fills *ret from `req`, whose head has passed head_check. Hop-by-hop fields and those that
- * Connection names are left out, so are weir's own, which are read into `steering`; Host is made to
- * match the target, Via is added.
+ * Connection names are left out, but for those that ask for a switch; so are weir's own, which are
+ * read into `steering`; Host is made to match the target, Via is added.
  *
  * field_count  fields of the head; an unpatched libevent adds those of a trailer behind them
  * inside       the tunnel that it came through, to whose end it must be; NULL: none
@@ -57,8 +58,8 @@ void message_done(struct message *m);
 void message_upgrade(struct message *m);
 
 /* Copies the end-to-end fields of an answer to the request `m` to `req`'s output headers, with Via
- * added. */
-void message_copy_answer(struct evhttp_request *req, const struct message *m,
+ * added; of a 101 also those that say to which protocol the connection switches. */
+void message_copy_answer(struct evhttp_request *req, const struct message *m, int status,
                          const struct fields *answer, const char *via);
 
 #endif

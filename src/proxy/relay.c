@@ -27,8 +27,9 @@ struct side {
         size_t not_ours; /* of those: what was in its output before */
         bool paused;     /* not read, since too much waits for the other side */
         bool ended;      /* no more bytes will come from here */
-        bool finished;   /* it knows that no more will come from the other side */
-        bool broken;     /* by an error: nothing more can be written to it */
+        bool finished;   /* it knows that no more will come from the other side, or need not */
+        bool broken;     /* by an error */
+        bool closed;     /* nothing more can be written to it, by an error or not */
 };
 
 struct relay {
@@ -79,17 +80,17 @@ static void pass_end_on(struct side *to)
 {
         struct relay *r = to->relay;
         struct side *from = other(to);
-        if (from->ended && !to->finished && !to->broken && waiting(to) == 0) {
+        if (from->ended && !to->finished && waiting(to) == 0) {
                 to->finished = true;
                 to->finish(to->bev);
         }
-        bool done_to = to->finished || to->broken, done_from = from->finished || from->broken;
-        if (from->broken && done_to)
-                end(r, from == &r->front ? RELAY_FRONT_BROKE : RELAY_BACK_BROKE);
-        else if (to->broken && done_from)
-                end(r, to == &r->front ? RELAY_FRONT_BROKE : RELAY_BACK_BROKE);
-        else if (done_to && done_from)
+        if (!to->finished || !from->finished)
+                return;
+        struct side *broken = from->broken ? from : to->broken ? to : NULL;
+        if (!broken)
                 end(r, RELAY_ENDED);
+        else
+                end(r, broken == &r->front ? RELAY_FRONT_BROKE : RELAY_BACK_BROKE);
 }
 
 /* ---- bytes ---- */
@@ -99,7 +100,7 @@ static void move(struct side *from)
 {
         struct side *to = other(from);
         struct evbuffer *input = bufferevent_get_input(from->bev);
-        if (to->broken) {
+        if (to->closed) {
                 evbuffer_drain(input, evbuffer_get_length(input));
                 return;
         }
@@ -142,8 +143,10 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
         move(s);
         s->ended = true;
         bufferevent_disable(bev, EV_READ);
-        if (what & BEV_EVENT_ERROR) {
+        if (what & BEV_EVENT_ERROR)
                 s->broken = true;
+        if (what & (BEV_EVENT_ERROR | BEV_EVENT_WRITING)) {
+                s->closed = s->finished = true;
                 bufferevent_disable(bev, EV_WRITE);
                 bufferevent_disable(other(s)->bev, EV_READ); /* for whom should it be read? */
         } else {

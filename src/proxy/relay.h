@@ -16,9 +16,11 @@ enum relay_end {
         RELAY_IDLE, /* no byte moved for too long */
 };
 
-/* Any kind of bufferevent (a pair's want BEV_OPT_DEFER_CALLBACKS): socket, TLS, one half of a pair.
- * Connected, or the relay waits until it is. A relay owns a reference to it (bufferevent_free); who
- * wants to keep the bufferevent takes one more before (bufferevent_incref). */
+/* Any kind of bufferevent: socket, TLS, one half of a pair (with BEV_OPT_DEFER_CALLBACKS).
+ * Connected, or the relay waits until it is. When it tells an end of file, no more comes from it;
+ * with BEV_EVENT_WRITING it takes no more either. The relay owns a reference to it
+ * (bufferevent_free); who wants to keep the bufferevent takes one more before (bufferevent_incref).
+ */
 struct relay_side {
         struct bufferevent *bev;
         /* Says that no more bytes will follow, when all that were there have been written; from the

@@ -39,7 +39,7 @@ void reply_forward(struct evhttp_request *req, const struct message *m,
                    const struct reply_note *note, bool close)
 {
         struct evkeyvalq *out = evhttp_request_get_output_headers(req);
-        message_copy_answer(req, m, answer->fields, via);
+        message_copy_answer(req, m, answer->status, answer->fields, via);
         annotate(req, note);
         /* To an HTTP/1.0 client a body of unknown length ends with the connection; evhttp would
          * write Content-Length: 0 if it thought that the connection is to be kept. */

@@ -1,10 +1,13 @@
 #include "proxy/tunnel.h"
 
 #include <event2/bufferevent.h>
+#include <stdlib.h>
 
+#include "base/xalloc.h"
 #include "core/answer.h"
 #include "proxy/client.h"
 #include "proxy/exchange_state.h"
+#include "proxy/message.h"
 #include "proxy/relay.h"
 #include "proxy/worker.h"
 
@@ -60,26 +63,45 @@ static void on_relay_end(void *arg, enum relay_end end)
  * hear from it stays between the two. The slot was for the opening. */
 static void report_success(struct exchange *ex)
 {
-        ex->told = (struct answer){.class = ANSWER_SUCCESS};
+        ex->told.class = ANSWER_SUCCESS;
         exchange_learn(ex);
         exchange_attempt_done(ex);
 }
 
-void tunnel_open(struct exchange *ex, struct bufferevent *host)
+static void start_relay(struct exchange *ex, int status, const char *reason,
+                        struct bufferevent *host)
 {
         struct reply_note note;
+        exchange_move(ex, EXCHANGE_RELAYING);
+        ex->status = status;
+        struct relay_side front = {NULL, NULL}, back = {host, NULL};
+        front.bev = client_take_over(ex->client, &front.finish);
+        if (!ex->connected)
+                reply_open(ex->req, status, reason, exchange_note(ex, &note),
+                           bufferevent_get_output(front.bev));
+        ex->relay = relay_new(&front, &back, ex->policy->timeouts.tunnel, on_relay_end, ex);
+}
+
+void tunnel_open(struct exchange *ex, struct bufferevent *host)
+{
+        ex->told = (struct answer){0};
         report_success(ex);
         if (!ex->connected && client_has_sent_more(ex->client)) {
                 bufferevent_free(host);
                 tunnel_refuse_early_bytes(ex);
                 return;
         }
-        exchange_move(ex, EXCHANGE_RELAYING);
-        ex->status = 200;
-        struct relay_side front = {NULL, NULL}, back = {host, NULL};
-        front.bev = client_take_over(ex->client, &front.finish);
-        if (!ex->connected)
-                reply_open(ex->req, 200, "Connection established", exchange_note(ex, &note),
-                           bufferevent_get_output(front.bev));
-        ex->relay = relay_new(&front, &back, ex->policy->timeouts.tunnel, on_relay_end, ex);
+        start_relay(ex, 200, "Connection established", host);
+}
+
+/* What the client has sent behind its request by now was meant for the other protocol, and the host
+ * is the one to know: nothing of it can be taken for a request here. */
+void tunnel_switch(struct exchange *ex, const struct upstream_answer *answer)
+{
+        char *reason = xspandup(answer->reason);
+        report_success(ex);
+        message_copy_answer(ex->req, &ex->message, answer->status, answer->fields,
+                            ex->worker->shared->via);
+        start_relay(ex, answer->status, reason, attempt_stream(ex->attempt));
+        free(reason);
 }
