@@ -127,7 +127,8 @@ static int make_directory(struct exec *x, char **ret_error)
 static void remove_directory(const struct exec *x)
 {
         static const char *const names[] = {CLIENT_TRUST_BUNDLE, CLIENT_TRUST_STORE,
-                                            CLIENT_TRUST_WGETRC};
+                                            CLIENT_TRUST_WGETRC, INTERCEPT_CA_CERTIFICATE,
+                                            INTERCEPT_CA_KEY,    STATE_LEARNED};
         for (size_t i = 0; i < sizeof names / sizeof names[0] && x->dir; i++) {
                 char *path = xasprintf("%s/%s", x->dir, names[i]);
                 unlink(path);
@@ -135,6 +136,17 @@ static void remove_directory(const struct exec *x)
         }
         if (x->dir && rmdir(x->dir) < 0)
                 log_warn("cannot remove the directory %s: %s", x->dir, strerrordesc_np(errno));
+}
+
+/* Where the user has no place for it, a CA is made for this command alone. */
+static int open_state(struct exec *x, char **ret_error)
+{
+        int r = state_open(x->config->state.dir, &x->state, ret_error);
+        if (r == 0 && config_opens_https(x->config))
+                r = make_directory(x, ret_error);
+        if (r == 0 && x->dir && !x->state)
+                r = state_open(x->dir, &x->state, ret_error);
+        return r;
 }
 
 static int load_ca(const struct exec *x, struct intercept_ca **ret, char **ret_error)
@@ -158,8 +170,6 @@ static int write_trust(struct exec *x, char **ret_error)
         if (!config_opens_https(x->config))
                 return 0;
         int r = load_ca(x, &ca, ret_error);
-        if (r == 0)
-                r = make_directory(x, ret_error);
         if (r == 0) {
                 char *pem = intercept_ca_export(ca);
                 r = client_trust_write(x->dir, span_of(pem), &x->trust, ret_error);
@@ -179,7 +189,7 @@ static int start(struct exec *x)
         if (r == 0)
                 r = open_summary(x, &error);
         if (r == 0)
-                r = state_open(x->config->state.dir, &x->state, &error);
+                r = open_state(x, &error);
         if (r == 0)
                 r = write_trust(x, &error);
         if (r == 0)
@@ -289,11 +299,11 @@ static void done(struct exec *x)
 {
         if (x->server)
                 server_stop(x->server, 0, NULL);
+        state_close(x->state);
         remove_directory(x);
         client_trust_done(&x->trust);
         free(x->wgetrc);
         free(x->dir);
-        state_close(x->state);
         config_unref(x->config);
         exec_child_done(&x->child);
         if (x->to && x->to != stderr)

@@ -17,6 +17,20 @@ static void take_statuses(const struct metrics *m, enum metric which, struct exe
         }
 }
 
+static uint64_t ended(const struct metrics *m, enum answer_class class, enum outcome outcome)
+{
+        return metrics_get(m, METRIC_REQUESTS, metrics_ending(class, outcome));
+}
+
+static void take_outcomes(const struct metrics *m, uint64_t ret[static OUTCOME_COUNT])
+{
+        for (enum outcome o = 0; o < OUTCOME_COUNT; o++) {
+                ret[o] = metrics_get(m, METRIC_REQUESTS, metrics_ending_unsent(o));
+                for (enum answer_class class = 0; class < ANSWER_CLASSES; class ++)
+                        ret[o] += ended(m, class, o);
+        }
+}
+
 static void on_scope(void *arg, const struct governor_change *scope)
 {
         struct exec_figures *f = arg;
@@ -36,17 +50,12 @@ void exec_figures_take(struct server *s, struct exec_figures *ret)
 {
         const struct metrics *m = server_metrics(s);
         *ret = (struct exec_figures){.requests = metrics_total(m, METRIC_REQUESTS),
+                                     .succeeded = ended(m, ANSWER_SUCCESS, OUTCOME_SERVED),
+                                     .relayed = metrics_total(m, METRIC_RELAYED),
                                      .retries = metrics_total(m, METRIC_RETRIES)};
         take_statuses(m, METRIC_RESPONSES, &ret->answers, &ret->answer_count);
         take_statuses(m, METRIC_ABSORBED, &ret->absorbed, &ret->absorbed_count);
-        uint64_t answered = 0;
-        for (size_t i = 0; i < ret->answer_count; i++) {
-                const struct exec_status *a = &ret->answers[i];
-                answered += a->count;
-                if (a->status >= 200 && a->status < 400)
-                        ret->succeeded += a->count;
-        }
-        ret->unanswered = ret->requests > answered ? ret->requests - answered : 0;
+        take_outcomes(m, ret->outcomes);
         metrics_histogram(m, METRIC_REQUEST_DURATION, &ret->duration);
         metrics_histogram(m, METRIC_QUEUE_WAIT, &ret->queued);
         server_look(s, on_scope, ret);

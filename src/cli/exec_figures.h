@@ -7,6 +7,7 @@
 
 #include "base/usec.h"
 #include "core/histogram.h"
+#include "core/outcome.h"
 
 struct exec_status {
         int status;
@@ -22,10 +23,11 @@ struct exec_scope {
 };
 
 struct exec_figures {
-        usec_t span;         /* how long the command ran */
-        uint64_t requests;   /* that have ended */
-        uint64_t succeeded;  /* answered with 2xx or 3xx */
-        uint64_t unanswered; /* the command left before */
+        usec_t span;        /* how long the command ran */
+        uint64_t requests;  /* that have ended */
+        uint64_t succeeded; /* the host's answer was delivered, and was no refusal or failure */
+        uint64_t relayed;   /* connections that passed unread; each is a request as well */
+        uint64_t outcomes[OUTCOME_COUNT];
         uint64_t retries;
         struct exec_status *answers, *absorbed; /* by status; owned */
         size_t answer_count, absorbed_count;

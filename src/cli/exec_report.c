@@ -47,6 +47,21 @@ static void print_statuses(FILE *to, const char *title, const struct exec_status
         fputc('\n', to);
 }
 
+static void print_unserved(FILE *to, const struct exec_figures *f)
+{
+        const char *between = "";
+        for (enum outcome o = 0; o < OUTCOME_COUNT; o++) {
+                if (o == OUTCOME_SERVED || f->outcomes[o] == 0)
+                        continue;
+                if (!*between)
+                        fprintf(to, COLUMN, "not served");
+                fprintf(to, "%s%s: %" PRIu64, between, outcome_name(o), f->outcomes[o]);
+                between = ", ";
+        }
+        if (*between)
+                fputc('\n', to);
+}
+
 static void print_times(FILE *to, const char *title, const struct histogram *h)
 {
         if (h->count)
@@ -101,9 +116,10 @@ void exec_report_print(FILE *to, struct exec_figures *f)
                 f->requests == 1 ? "" : "s", time_text(f->span).s,
                 minutes > 0 ? (double)f->succeeded / minutes : 0);
         print_statuses(to, "statuses", f->answers, f->answer_count);
-        if (f->unanswered)
-                fprintf(to, COLUMN "%" PRIu64 ": the command left before\n", "unanswered",
-                        f->unanswered);
+        print_unserved(to, f);
+        if (f->relayed)
+                fprintf(to, COLUMN "%" PRIu64 " connection%s, unread: a 429 inside is not seen\n",
+                        "relayed", f->relayed, f->relayed == 1 ? "" : "s");
         fprintf(to, COLUMN "%" PRIu64 " absorbed, %" PRIu64 " passed on\n", "429s",
                 count_of(f->absorbed, f->absorbed_count, 429),
                 count_of(f->answers, f->answer_count, 429));

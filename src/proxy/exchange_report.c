@@ -54,7 +54,9 @@ static void count_end(struct exchange *ex, usec_t duration, size_t bytes_in, siz
                         : metrics_ending_unsent(ex->outcome));
         if (ex->status)
                 count(ex, METRIC_RESPONSES, metrics_status(ex->status));
-        if (!ex->relay) /* a tunnel's is up to the client */
+        if (ex->relay)
+                count(ex, METRIC_RELAYED, 0);
+        else /* a tunnel's is up to the client */
                 metrics_time(w, METRIC_REQUEST_DURATION, duration);
         if (ex->scope)
                 metrics_time(w, METRIC_QUEUE_WAIT, ex->queued);

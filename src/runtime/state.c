@@ -13,7 +13,7 @@
 #include "runtime/learned.h"
 #include "runtime/log.h"
 
-#define FILE_NAME "learned.json"
+#define FILE_NAME STATE_LEARNED
 
 struct state {
         int fd; /* of the directory */

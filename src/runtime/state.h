@@ -5,6 +5,9 @@
 #include "base/usec.h"
 #include "runtime/gate.h"
 
+/* The file of what was learned, in the directory. */
+#define STATE_LEARNED "learned.json"
+
 struct state;
 
 /*

@@ -51,7 +51,8 @@ static void all_of_it(void **state)
             .span = 120 * USEC_PER_SEC,
             .requests = 123,
             .succeeded = 118,
-            .unanswered = 2,
+            .relayed = 5,
+            .outcomes = {[OUTCOME_SERVED] = 119, [OUTCOME_GAVE_UP] = 2, [OUTCOME_CLIENT_GONE] = 2},
             .retries = 9,
             .answers = answers,
             .answer_count = 3,
@@ -63,7 +64,8 @@ static void all_of_it(void **state)
         histogram_add(&f.duration, 20 * USEC_PER_SEC);
         check(&f, "weir: 123 requests in 2.0 min, 59 successes a minute\n"
                   "  statuses        200: 118, 404: 1, 429: 2\n"
-                  "  unanswered      2: the command left before\n"
+                  "  not served      gave_up: 2, client_gone: 2\n"
+                  "  relayed         5 connections, unread: a 429 inside is not seen\n"
                   "  429s            7 absorbed, 2 passed on\n"
                   "  retries         9, after 429: 7, 503: 1\n"
                   "  duration        p50 20.0 s, p95 20.0 s\n"

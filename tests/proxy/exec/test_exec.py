@@ -306,6 +306,16 @@ def test_wgetrc_keeps_what_the_user_has_in_it(weir_exec, tmp_path):
     assert "timeout = 9" in weir_exec.python(READ, "WGETRC", env={"HOME": str(home), "WGETRC": str(named)}).stdout
 
 
+def test_without_a_place_for_a_ca_there_is_one_for_the_command(weir_exec, tmp_path):
+    weir_exec.write('state: {dir: ""}\n')
+    nowhere = {"HOME": None, "STATE_DIRECTORY": None, "XDG_STATE_HOME": None}
+    done = weir_exec.python(READ, "SSL_CERT_FILE", env=nowhere)
+    assert done.returncode == 0 and "BEGIN CERTIFICATE" in done.stdout
+    assert "cannot use the state directory (HOME is not set)" in done.stderr
+    done = weir_exec.run("true", env=nowhere, options=("--https", "tunnel"))
+    assert done.returncode == 0
+
+
 def test_the_ca_is_made_once(weir_exec):
     weir_exec.run("true")
     before = (weir_exec.state / "ca.pem").read_text()
@@ -541,7 +551,7 @@ def test_the_summary(weir_exec, origin):
     lines = done.stderr.splitlines()
     title = re.fullmatch(r"weir: 5 requests in (\d+\.\d) s, (\d+) successes a minute", lines[0])
     assert title, done.stderr
-    assert float(title[2]) == pytest.approx(4 / float(title[1]) * 60, rel=0.1)
+    assert float(title[2]) == pytest.approx(5 / float(title[1]) * 60, rel=0.1)
     rows = summary(done.stderr)
     assert rows["statuses"] == "200: 4, 404: 1"
     assert rows["429s"] == "1 absorbed, 0 passed on"
@@ -605,7 +615,7 @@ def test_what_the_command_leaves_open_is_counted(weir_exec, origin):
     origin.wait_requests(1)
     _, errors = process.communicate("", timeout=PATIENCE)
     assert process.returncode == 0
-    assert summary(errors)["unanswered"] == "1: the command left before"
+    assert summary(errors)["not"] == "served      client_gone: 1"
     weir_exec.check_nothing_left()
 
 

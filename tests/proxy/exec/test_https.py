@@ -1,4 +1,5 @@
 """Real clients under `weir exec`, told of nothing but by their environment, ask over https."""
+import re
 import subprocess
 
 import pytest
@@ -66,6 +67,7 @@ def test_tunnel(run, host, authority, client, tmp_path):
     done = run(clients.command(client, [f"{host.url}/{i}" for i in range(6)]), mode="tunnel", **variables)
     assert clients.statuses(client, done) == [200] * 6, done.stderr
     assert len(host.requests) == 6
+    assert re.search(r"\n  relayed         \d connections?, unread", done.stderr), done.stderr
 
 
 def test_a_client_that_does_not_trust_the_proxy(run, host):
@@ -73,6 +75,8 @@ def test_a_client_that_does_not_trust_the_proxy(run, host):
     done = run(["curl", "-sS", "--cacert", "/etc/ssl/certs/ca-certificates.crt", host.url])
     assert done.returncode == 60
     assert not host.requests
+    assert "not served      untrusted: 1" in done.stderr
+    assert "does not trust the certificate that it is shown for localhost" in done.stderr
 
 
 def test_the_host_is_verified(run, authority, host, tmp_path):
