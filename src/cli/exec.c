@@ -155,11 +155,6 @@ static int load_ca(const struct exec *x, struct intercept_ca **ret, char **ret_e
         if (*x->config->ca.certificate)
                 return intercept_ca_load(x->config->ca.certificate, x->config->ca.key, ret,
                                          ret_error);
-        if (!x->state) {
-                *ret_error = xstrdup("opening HTTPS wants a place for the CA: set HOME or "
-                                     "XDG_STATE_HOME, or choose --https tunnel");
-                return -ENOENT;
-        }
         return intercept_ca_need(state_path(x->state), ret, &made, ret_error);
 }
 

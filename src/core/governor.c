@@ -54,6 +54,7 @@ static bool may_go(struct lane *l, usec_t now)
 static void send(struct governor *g, struct lane *l, struct ticket *t, bool limited, usec_t now)
 {
         g->stats.sent++;
+        l->sent++;
         governor_report(g, l, NULL, limiter_go(&l->limiter, limited, now, &g->prng, &t->pass), now);
 }
 

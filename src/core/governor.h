@@ -121,7 +121,7 @@ struct governor_change {
         enum limiter_event event;
         struct limiter_view view;
         size_t queued, sleeping;
-        uint64_t sent; /* attempts of the scope, since this governor was made */
+        uint64_t sent; /* attempts that this limiter let go, since this governor was made */
 };
 
 struct governor_config {

@@ -110,6 +110,7 @@ static void go(struct governor *g, struct lane *l, struct ticket *t, struct endp
         if (t->probes)
                 hold_probe_sent(&x->circuit);
         g->stats.sent++;
+        ++*(slot ? &slot->sent : &l->sent);
         governor_report(g, l, slot, limiter_go(limiter, limited, now, &g->prng, &t->pass), now);
 }
 

@@ -15,8 +15,10 @@ void governor_stats(const struct governor *g, struct governor_stats *ret_stats)
 static void look_at_slot(const struct lane_slot *slot, usec_t now,
                          void (*each)(void *arg, const struct governor_change *view), void *arg)
 {
-        struct governor_change change = {
-            .now = now, .key = slot->key, .queued = slot->parked ? slot->parked->queued : 0};
+        struct governor_change change = {.now = now,
+                                         .key = slot->key,
+                                         .queued = slot->parked ? slot->parked->queued : 0,
+                                         .sent = slot->sent};
         lane_slot_look(slot, now, &change.view);
         each(arg, &change);
 }
@@ -32,7 +34,8 @@ bool governor_look(struct governor *g, bool begin, size_t lanes, usec_t now,
                 struct governor_change change = {.now = now,
                                                  .key = l->key,
                                                  .queued = l->queued + l->held,
-                                                 .sleeping = l->sleeping};
+                                                 .sleeping = l->sleeping,
+                                                 .sent = l->sent};
                 lane_look(l, now, &change.view);
                 each(arg, &change);
                 for (size_t i = 0; x && x->by_endpoint && i < x->room; i++)

@@ -13,7 +13,8 @@ void governor_report(struct governor *g, struct lane *l, struct lane_slot *slot,
                                          .key = slot ? slot->key : l->key,
                                          .event = event,
                                          .queued = l->queued + l->held,
-                                         .sleeping = l->sleeping};
+                                         .sleeping = l->sleeping,
+                                         .sent = slot ? slot->sent : l->sent};
         const struct limiter_view *view = &change.view;
         if (slot)
                 lane_slot_look(slot, now, &change.view);

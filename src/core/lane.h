@@ -40,6 +40,7 @@ struct lane {
         struct lane_egress *egress; /* NULL: it goes directly. Owned; see core/lane_egress.h */
         bool unclaimed; /* its policy is not known yet, only what was learned of its endpoints */
         size_t tickets; /* asleep, queued, held, or holding a slot */
+        uint64_t sent;  /* attempts, but for those that are an endpoint's limiter's matter */
         usec_t limiter_wake; /* while tickets are queued: when to ask the limiter again */
 
         size_t queued; /* those parked or put aside included */

@@ -26,7 +26,8 @@ struct lane_slot {
         char *key; /* of its own; NULL where it has no limiter */
         usec_t
             wake; /* not before is the limiter to be asked; USEC_MAX: not until it is told more */
-        bool held_up; /* the limiter has refused since the last request went */
+        uint64_t sent; /* attempts, where it has a limiter */
+        bool held_up;  /* the limiter has refused since the last request went */
 
         struct turns *parked;    /* tickets that can go by this endpoint alone; NULL: none */
         struct list waiting;     /* in the endpoint's list while there are any */

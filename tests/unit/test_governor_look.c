@@ -108,6 +108,22 @@ static const struct governor_change *look_at(const char *key, usec_t now)
         return NULL;
 }
 
+/* Attempts are counted where they are learned from, whatever came of them; waiting is none. */
+static void counts_what_was_sent(void **state)
+{
+        (void)state;
+        one("a", ANSWER_SUCCESS, 0, 0);
+        one("a", ANSWER_SUCCESS, 0, SEC);
+        one("b", ANSWER_SUCCESS, 0, SEC);
+        assert_int_equal(ask(1, "a", 2 * SEC), TICKET_GRANTED);
+        assert_int_equal(ask(2, "a", 3 * SEC), TICKET_GRANTED);
+        assert_int_equal(ask(3, "a", 4 * SEC), TICKET_WAITING);
+        assert_int_equal(look_at("a", 4 * SEC)->sent, 4);
+        assert_int_equal(look_at("b", 4 * SEC)->sent, 1);
+        answer(1, ANSWER_THROTTLED, SEC, 4 * SEC);
+        assert_int_equal(last.sent, 4);
+}
+
 static void looks_in_portions(void **state)
 {
         (void)state;
@@ -254,6 +270,7 @@ static void only_what_is_known_can_be_reset(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+            cmocka_unit_test_setup_teardown(counts_what_was_sent, setup, teardown),
             cmocka_unit_test_setup_teardown(looks_in_portions, setup, teardown),
             cmocka_unit_test_setup_teardown(goes_on_behind_a_forgotten_scope, setup, teardown),
             cmocka_unit_test_setup_teardown(tells_how_a_scope_stands, setup, teardown),

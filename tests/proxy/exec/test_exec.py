@@ -155,15 +155,6 @@ TABLE = re.findall(
 DUMP = "import json, os; print(json.dumps(dict(os.environ)))"
 
 
-def test_without_a_directory_of_its_own_there_is_no_place_for_a_ca(tmp_path):
-    """As in a unit without HOME."""
-    env = {k: v for k, v in clean_environment(tmp_path).items() if k not in ("HOME", "XDG_STATE_HOME")}
-    opened = subprocess.run([PROGRAM, "exec", "--", "true"], capture_output=True, text=True, env=env)
-    assert opened.returncode == 1 and "wants a place for the CA: set HOME" in opened.stderr
-    tunnelled = subprocess.run([PROGRAM, "exec", "--https", "tunnel", "--", "true"], capture_output=True, env=env)
-    assert tunnelled.returncode == 0
-
-
 def told(weir_exec, **more):
     done = weir_exec.python(DUMP, **more)
     assert done.returncode == 0, done.stderr
