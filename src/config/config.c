@@ -387,6 +387,7 @@ static void settle_pool(struct config *c, struct egress_config *pool, unsigned g
         }
         p->name = pool->name;
         p->endpoints = list;
+        p->sticky = pool->sticky != EGRESS_STICKY_NONE;
         p->endpoint_count = pool->endpoints.count;
         p->generation = generation;
         p->owner = c;

@@ -3,6 +3,7 @@
 #ifndef WEIR_CORE_ENDPOINT_H
 #define WEIR_CORE_ENDPOINT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/usec.h"
@@ -34,7 +35,8 @@ struct pool_policy {
         const struct endpoint_policy *endpoints;
         size_t endpoint_count; /* at least 1 */
         enum egress_choose choose;
-        usec_t sticky_ttl; /* a session keeps its endpoint so long after its last request */
+        bool sticky;       /* a session keeps its endpoint … */
+        usec_t sticky_ttl; /* … for so long after its last request */
         struct {
                 unsigned after; /* blocks in a row, from 1 on, with which … */
                 usec_t time;    /* … a host avoids the endpoint for so long */

@@ -221,7 +221,7 @@ bool governor_series(const struct governor *g, struct span key, usec_t since,
  * forget lanes.
  *
  * begin  starts with the first lane; false goes on where the last portion ended
- * lanes  that are looked at in this portion, at most
+ * lanes  that are looked at in this portion, at most; each limiter of an endpoint counts as one
  * each   gets those that have learned something; `key` and `m` are borrowed for the call
  *
  * Returns whether there is more.

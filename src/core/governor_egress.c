@@ -64,7 +64,7 @@ static struct endpoint *endpoint_for(struct governor *g, struct lane *l, const s
             egress_pool_expected(pool, t->host, t->not_by, now) <= now)
                 s.not_by = t->not_by;
         if (!only)
-                e = egress_pool_choose(pool, t->session && pool->policy->sticky_ttl > 0, &g->prng,
+                e = egress_pool_choose(pool, t->session && pool->policy->sticky, &g->prng,
                                        may_go_by, &s);
         else if (endpoint_is_free(only) && may_go_by(&s, only))
                 e = only;
@@ -83,7 +83,7 @@ static bool is_choosy(const struct ticket *t, usec_t now)
 static void bind_session(struct lane *l, struct ticket *t, struct endpoint *e)
 {
         struct session *one = t->session;
-        if (!one || one->endpoint == e || l->egress->pool->policy->sticky_ttl == 0)
+        if (!one || one->endpoint == e || !l->egress->pool->policy->sticky)
                 return;
         t->moved = one->lost;
         session_bind(one, e);

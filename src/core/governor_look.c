@@ -12,6 +12,13 @@ void governor_stats(const struct governor *g, struct governor_stats *ret_stats)
 
 /* --- scopes --- */
 
+/* How much of a portion a lane takes: it is not divided. */
+static size_t weight(const struct lane *l, size_t most)
+{
+        size_t n = 1 + (l->egress ? l->egress->count : 0);
+        return n < most ? n : most;
+}
+
 static void look_at_slot(const struct lane_slot *slot, usec_t now,
                          void (*each)(void *arg, const struct governor_change *view), void *arg)
 {
@@ -28,7 +35,7 @@ bool governor_look(struct governor *g, bool begin, size_t lanes, usec_t now,
 {
         if (begin)
                 g->look = g->lanes;
-        for (; g->look && lanes > 0; lanes--, g->look = g->look->hh.next) {
+        for (; g->look && lanes > 0; lanes -= weight(g->look, lanes), g->look = g->look->hh.next) {
                 const struct lane *l = g->look;
                 const struct lane_egress *x = l->egress;
                 struct governor_change change = {.now = now,
@@ -124,7 +131,8 @@ bool governor_export(struct governor *g, bool begin, size_t lanes, usec_t now,
         struct limiter_memory m;
         if (begin)
                 g->export = g->lanes;
-        for (; g->export && lanes > 0; lanes--, g->export = g->export->hh.next) {
+        for (; g->export && lanes > 0;
+             lanes -= weight(g->export, lanes), g->export = g->export->hh.next) {
                 const struct lane *l = g->export;
                 const struct lane_egress *x = l->egress;
                 if (!(x && x->by_endpoint) && lane_export(l, now, &m))

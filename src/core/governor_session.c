@@ -5,10 +5,11 @@ void governor_enter_session(struct governor *g, struct lane *l, struct ticket *t
                             const struct ticket_wish *wish, usec_t now)
 {
         struct egress_pool *pool = l->egress ? l->egress->pool : NULL;
-        usec_t ttl = pool ? pool->policy->sticky_ttl : 0;
+        bool sticky = pool && pool->policy->sticky;
+        usec_t ttl = sticky ? pool->policy->sticky_ttl : 0;
         if (pool)
                 t->host = quarantine_enter(&pool->quarantine, governor_not_null(wish->host));
-        if (wish->session.len > 0 && (ttl > 0 || l->policy.session_order))
+        if (wish->session.len > 0 && (sticky || l->policy.session_order))
                 t->session =
                     sessions_enter(pool ? &pool->sessions : &g->sessions, wish->session, ttl, now);
 }

@@ -121,7 +121,7 @@ static enum retry_verdict judge(const struct retry_case *c)
         case ANSWER_SUCCESS:
                 return if_budgeted(c, is_wanted_success(c));
         case ANSWER_BLOCKED:
-                break;
+                return c->elsewhere && is_repeatable(c) ? RETRY_AGAIN : RETRY_NO;
         }
         return RETRY_NO;
 }
@@ -154,7 +154,9 @@ enum retry_verdict retry_decide(const struct retry_case *c, struct prng *prng, u
         usec_t wait;
         if (verdict == RETRY_NO)
                 return RETRY_NO;
-        if (c->wait_named && c->wait > 0) {
+        if (c->class == ANSWER_BLOCKED) {
+                wait = 0;
+        } else if (c->wait_named && c->wait > 0) {
                 if (c->wait > c->policy->max_wait || c->wait >= c->time_left)
                         return RETRY_NO;
                 wait = named_wait(c, prng);

@@ -69,6 +69,7 @@ struct retry_case {
         bool wait_named;   /* the answer named a wait, 0 included: Retry-After and its kin */
         usec_t wait;       /* that wait */
         usec_t time_left;  /* until the total deadline */
+        bool elsewhere;    /* there are other addresses to come from, which are not blocked */
 };
 
 enum retry_verdict {
@@ -93,10 +94,12 @@ enum retry_verdict {
  *   - an answer that is a success by itself (404, 423 …) but whose status `on` has;
  *   - no answer: connect, timeout, reset as `on` says; connect with any method, since nothing was
  *     sent.
- * Never: a blocked answer, RETRY_FAILURE_FINAL, any other success; when all attempts are made; a
- * failure where the budget is 0.
+ * Elsewhere (RETRY_AGAIN, and the methods of failures): a blocked answer.
+ * Never: any other blocked answer, RETRY_FAILURE_FINAL, any other success; when all attempts are
+ * made; a failure where the budget is 0.
  *
  * The wait:
+ *   - none for a blocked answer, since whoever comes next is another;
  *   - named by the answer and above 0: it, and up to a tenth of it more (RETRY_JITTER_MAX at the
  *     most), never less. RETRY_NO where it is longer than max_wait;
  *   - else the own one: evenly from RETRY_OWN_WAIT_MIN to min(max, base * 2^(attempts - 1)), or

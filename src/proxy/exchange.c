@@ -102,8 +102,12 @@ void exchange_abort(struct list *link)
 
 const struct reply_note *exchange_note(const struct exchange *ex, struct reply_note *note)
 {
-        *note = (struct reply_note){ex->attempts, ex->queued, ex->scope};
-        return ex->config->annotate ? note : NULL;
+        *note = (struct reply_note){.moved = ex->moved,
+                                    .annotate = ex->config->annotate,
+                                    .attempts = ex->attempts,
+                                    .queued = ex->queued,
+                                    .scope = ex->scope};
+        return note;
 }
 
 void exchange_refuse(struct exchange *ex, enum outcome outcome, const struct reply_refusal *refusal)
@@ -124,7 +128,7 @@ void exchange_refuse(struct exchange *ex, enum outcome outcome, const struct rep
         reply_refuse(ex->req, &r, exchange_note(ex, &note));
 }
 
-static void refuse_turn(struct exchange *ex, enum ticket_reply reply)
+void exchange_refuse_turn(struct exchange *ex, enum ticket_reply reply)
 {
         /* Where the governor cannot tell when, a second is the least that makes sense. */
         struct reply_refusal r = {
@@ -171,6 +175,14 @@ static void refuse_turn(struct exchange *ex, enum ticket_reply reply)
 
 /* ---- its turn ---- */
 
+/* Whose requests go by one endpoint, and in order. */
+static struct span session_of(const struct exchange *ex)
+{
+        const struct egress_config *pool = ex->policy->pool;
+        return pool && pool->sticky == EGRESS_STICKY_CLIENT ? span_of(ex->client->address)
+                                                            : ex->message.steering.session;
+}
+
 static struct ticket_wish wish_for(const struct exchange *ex, usec_t from)
 {
         const struct policy *policy = ex->policy;
@@ -178,6 +190,9 @@ static struct ticket_wish wish_for(const struct exchange *ex, usec_t from)
             .key = span_of(ex->scope),
             .client = span_of(ex->client->address),
             .policy = &policy->lane,
+            .pool = policy->pool ? &policy->pool->policy : NULL,
+            .host = span_of(ex->message.host),
+            .session = session_of(ex),
             .arrived = ex->arrived,
             .deadline = usec_min(usec_add(from, policy->queue_timeout), ex->deadline),
             .priority = ex->message.steering.priority,
@@ -193,13 +208,14 @@ static enum ticket_reply ask(struct exchange *ex)
         return reply;
 }
 
-bool exchange_ask_again(struct exchange *ex, usec_t wait, bool budgeted)
+bool exchange_ask_again(struct exchange *ex, usec_t wait, bool budgeted, bool elsewhere)
 {
         usec_t now = clock_now(), not_before = usec_add(now, wait);
         struct ticket_wish wish = wish_for(ex, not_before);
         wish.not_before = not_before;
         wish.retry = true;
         wish.budgeted = budgeted;
+        wish.elsewhere = elsewhere;
         if (!gate_requeue(ex->worker->shared->gate, &ex->ticket, &wish))
                 return false;
         ex->asked = now;
@@ -214,7 +230,7 @@ void exchange_turn(struct ticket *ticket, enum ticket_reply reply)
                 exchange_send(ex);
         } else {
                 ex->ticket_out = false;
-                refuse_turn(ex, reply);
+                exchange_refuse_turn(ex, reply);
         }
 }
 
@@ -239,7 +255,7 @@ void exchange_ask(struct exchange *ex)
         else if (reply == TICKET_WAITING)
                 exchange_move(ex, EXCHANGE_WAITING);
         else
-                refuse_turn(ex, reply);
+                exchange_refuse_turn(ex, reply);
 }
 
 static struct exchange *exchange_new(struct worker *w, struct client *c, struct evhttp_request *req)

@@ -15,11 +15,20 @@
 /* What may wait in a client's socket buffer before the upstream is told to pause. */
 #define OUTPUT_MARK ((size_t)256 * 1024)
 
+/* Of the length of a body that a host has sent by the time that its head is read: below 10,000. */
+#define SHORT_BODY_DIGITS 4
+
 /* ---- again, or not ---- */
 
 static usec_t time_left(const struct exchange *ex)
 {
         return usec_sub(ex->deadline, clock_now());
+}
+
+void exchange_keep_endpoint(struct exchange *ex)
+{
+        gate_keep(ex->worker->shared->gate, &ex->ticket);
+        ex->ticket_out = ex->ticket.state == TICKET_KEEPING;
 }
 
 void exchange_attempt_done(struct exchange *ex)
@@ -42,10 +51,12 @@ static bool try_again(struct exchange *ex, struct retry_case *c)
                 return false;
         c->policy = &ex->policy->retry;
         c->method = ex->message.method;
-        c->attempts = ex->attempts;
+        c->attempts = ex->attempts - ex->failovers;
+        c->elsewhere = ex->policy->pool;
         c->time_left = time_left(ex);
         enum retry_verdict verdict = retry_decide(c, &ex->worker->prng, &wait);
-        if (verdict == RETRY_NO || !exchange_ask_again(ex, wait, verdict == RETRY_WITH_BUDGET))
+        if (verdict == RETRY_NO ||
+            !exchange_ask_again(ex, wait, verdict == RETRY_WITH_BUDGET, c->class == ANSWER_BLOCKED))
                 return false;
         exchange_report_retry(ex, c);
         exchange_move(ex, EXCHANGE_SLEEPING);
@@ -107,6 +118,20 @@ void exchange_learn(struct exchange *ex)
         exchange_report_class(ex);
 }
 
+/* What is left of the body is read, for the sake of the connection. But an endpoint may have
+ * another request by now, and what is long would be its second one at a time. */
+static void drop_attempt(struct exchange *ex, const struct upstream_answer *answer)
+{
+        struct span length;
+        bool is_short = fields_find(answer->fields, 0, span_of("Content-Length"), &length, NULL) &&
+                        length.len <= SHORT_BODY_DIGITS;
+        if (!ex->policy->pool || is_short)
+                attempt_discard(ex->attempt);
+        else
+                attempt_cancel(ex->attempt);
+        ex->attempt = NULL;
+}
+
 /* All is known of the answer that is needed: it is forwarded, or the request goes again. */
 static void judge(struct exchange *ex, const struct upstream_answer *answer, struct span body)
 {
@@ -119,12 +144,10 @@ static void judge(struct exchange *ex, const struct upstream_answer *answer, str
                                    .class = ex->told.class,
                                    .wait_named = ex->told.wait_named,
                                    .wait = ex->told.wait};
-        if (!try_again(ex, &again)) {
+        if (!try_again(ex, &again))
                 forward(ex, answer);
-        } else if (ex->attempt) {
-                attempt_discard(ex->attempt);
-                ex->attempt = NULL;
-        }
+        else if (ex->attempt)
+                drop_attempt(ex, answer);
 }
 
 /* Enough of the body is there, or no more of it will come. */
@@ -179,8 +202,29 @@ static enum upstream_flow on_body(void *arg, const void *data, size_t len)
 
 /* ---- its end ---- */
 
+/* Nothing has reached the host, so that the method does not matter. */
+static bool fail_over(struct exchange *ex)
+{
+        size_t endpoints = ex->policy->pool->endpoints.count;
+        unsigned attempts = ex->policy->retry.attempts;
+        gate_endpoint_failed(ex->worker->shared->gate, &ex->ticket);
+        if (++ex->failovers >= (endpoints > attempts ? endpoints : attempts) ||
+            !exchange_ask_again(ex, 0, false, false))
+                return false;
+        exchange_report_failover(ex);
+        exchange_move(ex, EXCHANGE_SLEEPING);
+        return true;
+}
+
 static void fail(struct exchange *ex, const struct upstream_end *end)
 {
+        bool endpoints = upstream_error_is_endpoints(end->error);
+        if (endpoints && fail_over(ex))
+                return;
+        if (endpoints && ex->ticket.reply == TICKET_NO_ENDPOINT) {
+                exchange_refuse_turn(ex, TICKET_NO_ENDPOINT);
+                return;
+        }
         struct retry_case again = {.class = ANSWER_FAILED,
                                    .failure = upstream_error_failure(end->error)};
         exchange_report_failure(ex, again.failure);
@@ -188,7 +232,7 @@ static void fail(struct exchange *ex, const struct upstream_end *end)
         ex->class = answer_class_name(ANSWER_FAILED);
         if (upstream_error_is_hosts(end->error))
                 exchange_learn(ex);
-        if (try_again(ex, &again))
+        if (!endpoints && try_again(ex, &again))
                 return;
         struct reply_refusal r = {
             .status = upstream_error_status(end->error),
@@ -272,6 +316,11 @@ void exchange_send(struct exchange *ex)
                          .read = policy->timeouts.read,
                          .head = left},
         };
+        if (ex->ticket.endpoint) {
+                r.egress = ex->ticket.endpoint->egress;
+                r.exit_header = policy->pool->exit_ip.header;
+        }
+        ex->moved |= ex->ticket.moved;
         exchange_move(ex, EXCHANGE_SENDING);
         ex->attempts++;
         ex->attempt = upstream_start(ex->worker->upstream, &r, &handlers, ex);

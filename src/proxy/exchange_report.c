@@ -46,6 +46,11 @@ void exchange_report_retry(struct exchange *ex, const struct retry_case *c)
                 count(ex, METRIC_ABSORBED, metrics_status(c->status));
 }
 
+void exchange_report_failover(struct exchange *ex)
+{
+        count(ex, METRIC_FAILOVERS, 0);
+}
+
 static void count_end(struct exchange *ex, usec_t duration, size_t bytes_in, size_t bytes_out)
 {
         struct metrics_writer *w = ex->worker->metrics;

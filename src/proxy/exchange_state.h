@@ -49,6 +49,8 @@ struct exchange {
         usec_t asked;    /* when it began to wait for its present turn */
         usec_t queued;
         unsigned attempts;
+        unsigned failovers;       /* of them, those that an endpoint's own fault has ended */
+        bool moved;               /* its session has another endpoint than before */
         unsigned refusals;        /* answers of 429 */
         struct upstream_end last; /* times and address of the last attempt */
         const char *class;
@@ -71,9 +73,13 @@ void exchange_refuse(struct exchange *ex, enum outcome outcome,
 /* What the Weir-… fields say; NULL where they are switched off. */
 const struct reply_note *exchange_note(const struct exchange *ex, struct reply_note *note);
 
-/* After an attempt: gives its turn back for another one, once `wait` has passed. False: there is
- * none to be had, and it keeps the one that it has. */
-bool exchange_ask_again(struct exchange *ex, usec_t wait, bool budgeted);
+/* After an attempt: gives its turn back for another one, once `wait` has passed; `elsewhere` by
+ * another endpoint. False: there is none to be had, as ex->ticket.reply says, and it keeps the one
+ * that it has. */
+bool exchange_ask_again(struct exchange *ex, usec_t wait, bool budgeted, bool elsewhere);
+
+/* weir's own answer where the governor refuses it a turn. */
+void exchange_refuse_turn(struct exchange *ex, enum ticket_reply reply);
 
 /* Asks the governor for its first turn. */
 void exchange_ask(struct exchange *ex);
@@ -87,6 +93,9 @@ void exchange_learn(struct exchange *ex);
 /* The attempt is over: gives its slot back. */
 void exchange_attempt_done(struct exchange *ex);
 
+/* The same, but it keeps its endpoint until the exchange ends. */
+void exchange_keep_endpoint(struct exchange *ex);
+
 /* Closes the exchange and, in the midst of whatever it carries, the client's connection. */
 void exchange_cut(struct exchange *ex, enum outcome outcome);
 
@@ -95,6 +104,7 @@ void exchange_report_head(struct exchange *ex, int status, unsigned unreadable);
 void exchange_report_class(struct exchange *ex); /* of `told` */
 void exchange_report_failure(struct exchange *ex, enum retry_failure failure);
 void exchange_report_retry(struct exchange *ex, const struct retry_case *c);
+void exchange_report_failover(struct exchange *ex);
 void exchange_report_end(struct exchange *ex);
 
 #endif

@@ -19,7 +19,9 @@ static void add_field(struct evhttp_request *req, const char *name, char *value)
 
 static void annotate(struct evhttp_request *req, const struct reply_note *note)
 {
-        if (!note)
+        if (note && note->moved)
+                add_field(req, "Weir-Session-Moved", xstrdup("1"));
+        if (!note || !note->annotate)
                 return;
         add_field(req, "Weir-Attempts", xasprintf("%u", note->attempts));
         add_field(req, "Weir-Queued", xasprintf("%.3f", usec_seconds(note->queued)));

@@ -12,6 +12,8 @@
 
 /* What the Weir-… fields say of the request; NULL pointers to it leave them out. */
 struct reply_note {
+        bool moved;    /* its session goes by another endpoint from now on: Weir-Session-Moved */
+        bool annotate; /* all the others */
         unsigned attempts;
         usec_t queued;
         const char *scope; /* NULL: not known yet */

@@ -126,6 +126,15 @@ static int need_files(struct server *s, const struct config *config, char **ret_
         return r < 0 ? r : need_tls(s, config, ret_error);
 }
 
+static void tell_pools(const struct server *s, const struct config *config)
+{
+        const struct pool_policy **pools = xcalloc(config->pool_count + 1, sizeof *pools);
+        for (size_t i = 0; i < config->pool_count; i++)
+                pools[i] = &config->pools[i].policy;
+        gate_pools(s->shared.gate, pools, config->pool_count);
+        free(pools);
+}
+
 /* Signals belong to the thread that called server_start. */
 static int start_workers(struct server *s, struct config *config, char **ret_error)
 {
@@ -198,6 +207,7 @@ int server_start_on(const struct listening_socket *sockets, size_t socket_count,
                 r = open_logs(s, config, ret_error);
         if (r == 0) {
                 s->shared.gate = gate_new(s->worker_count, MAX_LANES, s->series);
+                tell_pools(s, config);
                 state_restore(state, s->shared.gate);
                 r = socket_count ? listening_share(s->listening, sockets, socket_count, ret_error)
                                  : listening_open(s->listening, config->listen, ret_error);
@@ -223,6 +233,7 @@ int server_reload(struct server *s, struct config *config, char **ret_error)
         int r = need_files(s, config, ret_error);
         if (r < 0)
                 return r;
+        tell_pools(s, config);
         for (unsigned i = 0; i < s->started; i++)
                 worker_reload(&s->workers[i], config);
         return 0;

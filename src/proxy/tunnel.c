@@ -60,12 +60,13 @@ static void on_relay_end(void *arg, enum relay_end end)
 }
 
 /* That the host can be reached is all that there is to be learned; what the client then gets to
- * hear from it stays between the two. The slot was for the opening. */
+ * hear from it stays between the two. The slot was for the opening; an endpoint is in use for as
+ * long as its connection is. */
 static void report_success(struct exchange *ex)
 {
         ex->told.class = ANSWER_SUCCESS;
         exchange_learn(ex);
-        exchange_attempt_done(ex);
+        exchange_keep_endpoint(ex);
 }
 
 static void start_relay(struct exchange *ex, int status, const char *reason,

@@ -29,19 +29,24 @@ struct gate {
         json_t *changes; /* records made under the mutex, written after it */
 };
 
-/* Lanes looked at under one hold of the mutex: some 10 us. */
+/* Lanes, endpoints or sessions looked at under one hold of the mutex: some 10 us. */
 #define PORTION 32
 
-struct portion {
-        char *keys[PORTION];
-        struct limiter_memory memories[PORTION];
-        size_t count;
+/* What was copied under the mutex, to be told after it. */
+struct copies {
+        void *list;
+        size_t count, room;
 };
 
-struct view_portion {
-        struct governor_change views[PORTION];
-        size_t count;
-};
+/* Room for one more of that size, zeroed. */
+static void *copies_add(struct copies *c, size_t size)
+{
+        if (c->count == c->room) {
+                c->room = c->room ? 2 * c->room : PORTION;
+                c->list = xrealloc(c->list, c->room * size);
+        }
+        return memset((char *)c->list + size * c->count++, 0, size);
+}
 
 static void on_change(void *arg, const struct governor_change *c)
 {
@@ -208,6 +213,27 @@ void gate_cancel(struct gate *g, struct ticket *t)
         leave(g, now);
 }
 
+void gate_keep(struct gate *g, struct ticket *t)
+{
+        usec_t now = enter(g);
+        governor_keep(g->governor, t, now);
+        leave(g, now);
+}
+
+void gate_endpoint_failed(struct gate *g, struct ticket *t)
+{
+        usec_t now = enter(g);
+        governor_endpoint_failed(g->governor, t, now);
+        leave(g, now);
+}
+
+void gate_pools(struct gate *g, const struct pool_policy *const *pools, size_t count)
+{
+        usec_t now = enter(g);
+        governor_pools(g->governor, pools, count, now);
+        leave(g, now);
+}
+
 struct ticket *gate_next(struct gate *g, unsigned worker, enum ticket_reply *ret_reply)
 {
         struct ticket *t = NULL;
@@ -237,53 +263,46 @@ void gate_stats(struct gate *g, struct governor_stats *ret_stats)
 
 static void on_look(void *arg, const struct governor_change *view)
 {
-        struct view_portion *p = arg;
-        p->views[p->count] = *view;
-        p->views[p->count++].key = xstrdup(view->key);
+        struct governor_change *copy = copies_add(arg, sizeof *copy);
+        *copy = *view;
+        copy->key = xstrdup(view->key);
 }
 
 void gate_look(struct gate *g, void (*each)(void *arg, const struct governor_change *view),
                void *arg)
 {
+        struct copies c = {NULL, 0, 0};
         bool more = true;
         for (bool begin = true; more; begin = false) {
-                struct view_portion p = {.count = 0};
+                c.count = 0;
                 usec_t now = enter(g);
-                more = governor_look(g->governor, begin, PORTION, now, on_look, &p);
+                more = governor_look(g->governor, begin, PORTION, now, on_look, &c);
                 pthread_mutex_unlock(&g->mutex);
-                for (size_t i = 0; i < p.count; i++) {
-                        each(arg, &p.views[i]);
-                        free((char *)p.views[i].key);
+                const struct governor_change *views = c.list;
+                for (size_t i = 0; i < c.count; i++) {
+                        each(arg, &views[i]);
+                        free((char *)views[i].key);
                 }
         }
+        free(c.list);
 }
-
-struct records {
-        struct series_record *list;
-        size_t count, room;
-};
 
 static void on_record(void *arg, const struct series_record *record)
 {
-        struct records *r = arg;
-        if (r->count == r->room) {
-                r->room = r->room ? 2 * r->room : 64;
-                r->list = xrealloc(r->list, r->room * sizeof *r->list);
-        }
-        r->list[r->count++] = *record;
+        *(struct series_record *)copies_add(arg, sizeof *record) = *record;
 }
 
 bool gate_series(struct gate *g, struct span key, usec_t since, struct series_record **ret,
                  size_t *ret_count)
 {
-        struct records r = {0};
+        struct copies c = {NULL, 0, 0};
         pthread_mutex_lock(&g->mutex);
-        bool found = governor_series(g->governor, key, since, on_record, &r);
+        bool found = governor_series(g->governor, key, since, on_record, &c);
         pthread_mutex_unlock(&g->mutex);
         if (!found)
                 return false;
-        *ret = r.list;
-        *ret_count = r.count;
+        *ret = c.list;
+        *ret_count = c.count;
         return true;
 }
 
@@ -295,33 +314,140 @@ bool gate_reset(struct gate *g, struct span key)
         return found;
 }
 
+struct memory_copy {
+        char *key;
+        struct limiter_memory memory;
+};
+
 static void on_export(void *arg, const char *key, const struct limiter_memory *m)
 {
-        struct portion *p = arg;
-        p->keys[p->count] = xstrdup(key);
-        p->memories[p->count++] = *m;
+        struct memory_copy *copy = copies_add(arg, sizeof *copy);
+        *copy = (struct memory_copy){xstrdup(key), *m};
 }
 
 void gate_export(struct gate *g,
                  void (*each)(void *arg, const char *key, const struct limiter_memory *m),
                  void *arg)
 {
+        struct copies c = {NULL, 0, 0};
         bool more = true;
         for (bool begin = true; more; begin = false) {
-                struct portion p = {.count = 0};
+                c.count = 0;
                 usec_t now = enter(g);
-                more = governor_export(g->governor, begin, PORTION, now, on_export, &p);
+                more = governor_export(g->governor, begin, PORTION, now, on_export, &c);
                 pthread_mutex_unlock(&g->mutex);
-                for (size_t i = 0; i < p.count; i++) {
-                        each(arg, p.keys[i], &p.memories[i]);
-                        free(p.keys[i]);
+                const struct memory_copy *copies = c.list;
+                for (size_t i = 0; i < c.count; i++) {
+                        each(arg, copies[i].key, &copies[i].memory);
+                        free(copies[i].key);
                 }
         }
+        free(c.list);
 }
 
 void gate_import(struct gate *g, struct span key, const struct limiter_memory *m)
 {
         usec_t now = enter(g);
         governor_import(g->governor, key, m, now);
+        leave(g, now);
+}
+
+/* ---- pools ---- */
+
+static void on_endpoint(void *arg, const struct endpoint_view *view)
+{
+        struct endpoint_view *copy = copies_add(arg, sizeof *copy);
+        *copy = *view;
+        copy->pool = xstrdup(view->pool);
+        copy->name = xstrdup(view->name);
+}
+
+void gate_look_endpoints(struct gate *g, void (*each)(void *arg, const struct endpoint_view *view),
+                         void *arg)
+{
+        struct copies c = {NULL, 0, 0};
+        for (size_t from = 0;; from += PORTION) {
+                c.count = 0;
+                pthread_mutex_lock(&g->mutex);
+                governor_look_endpoints(g->governor, from, PORTION, on_endpoint, &c);
+                pthread_mutex_unlock(&g->mutex);
+                if (c.count == 0)
+                        break;
+                const struct endpoint_view *views = c.list;
+                for (size_t i = 0; i < c.count; i++) {
+                        each(arg, &views[i]);
+                        free((char *)views[i].pool);
+                        free((char *)views[i].name);
+                }
+        }
+        free(c.list);
+}
+
+static void on_quarantine(void *arg, const struct quarantine_view *view)
+{
+        struct quarantine_view *copy = copies_add(arg, sizeof *copy);
+        *copy = *view;
+        copy->pool = xstrdup(view->pool);
+        copy->endpoint = xstrdup(view->endpoint);
+        copy->host = xstrdup(view->host);
+}
+
+void gate_look_quarantines(struct gate *g,
+                           void (*each)(void *arg, const struct quarantine_view *view), void *arg)
+{
+        struct copies c = {NULL, 0, 0};
+        for (size_t from = 0;; from += PORTION) {
+                c.count = 0;
+                usec_t now = enter(g);
+                governor_look_quarantines(g->governor, from, PORTION, now, on_quarantine, &c);
+                pthread_mutex_unlock(&g->mutex);
+                if (c.count == 0)
+                        break;
+                const struct quarantine_view *views = c.list;
+                for (size_t i = 0; i < c.count; i++) {
+                        each(arg, &views[i]);
+                        free((char *)views[i].pool);
+                        free((char *)views[i].endpoint);
+                        free((char *)views[i].host);
+                }
+        }
+        free(c.list);
+}
+
+static void on_session(void *arg, const struct session_view *view)
+{
+        struct session_view *copy = copies_add(arg, sizeof *copy);
+        *copy = *view;
+        copy->pool = xstrdup(view->pool);
+        copy->endpoint = xstrdup(view->endpoint);
+        copy->session = xstrdup(view->session);
+}
+
+void gate_look_sessions(struct gate *g, size_t most,
+                        void (*each)(void *arg, const struct session_view *view), void *arg)
+{
+        struct copies c = {NULL, 0, 0};
+        for (size_t from = 0; from < most; from += PORTION) {
+                c.count = 0;
+                pthread_mutex_lock(&g->mutex);
+                governor_look_sessions(g->governor, from, PORTION, on_session, &c);
+                pthread_mutex_unlock(&g->mutex);
+                if (c.count == 0)
+                        break;
+                const struct session_view *views = c.list;
+                for (size_t i = 0; i < c.count; i++) {
+                        each(arg, &views[i]);
+                        free((char *)views[i].pool);
+                        free((char *)views[i].endpoint);
+                        free((char *)views[i].session);
+                }
+        }
+        free(c.list);
+}
+
+void gate_import_quarantine(struct gate *g, const struct quarantine_view *q)
+{
+        usec_t now = enter(g);
+        governor_import_quarantine(g->governor, q, now);
         leave(g, now);
 }

@@ -26,6 +26,11 @@ enum answer_class gate_answer(struct gate *g, struct ticket *t, const struct ans
 bool gate_requeue(struct gate *g, struct ticket *t, const struct ticket_wish *wish);
 void gate_finish(struct gate *g, struct ticket *t);
 void gate_cancel(struct gate *g, struct ticket *t);
+void gate_keep(struct gate *g, struct ticket *t);
+void gate_endpoint_failed(struct gate *g, struct ticket *t);
+
+/* The pools of a configuration, before any worker asks under it. */
+void gate_pools(struct gate *g, const struct pool_policy *const *pools, size_t count);
 
 /* The worker's next decided ticket with its reply, or NULL. */
 struct ticket *gate_next(struct gate *g, unsigned worker, enum ticket_reply *ret_reply);
@@ -51,5 +56,16 @@ bool gate_series(struct gate *g, struct span key, usec_t since, struct series_re
                  size_t *ret_count);
 
 bool gate_reset(struct gate *g, struct span key); /* governor_reset */
+
+/* How the endpoints of pools stand; which hosts avoid which of them; and the `most` sessions that
+ * have been known longest. `each` is called outside of the mutex. */
+void gate_look_endpoints(struct gate *g, void (*each)(void *arg, const struct endpoint_view *view),
+                         void *arg);
+void gate_look_quarantines(struct gate *g,
+                           void (*each)(void *arg, const struct quarantine_view *view), void *arg);
+void gate_look_sessions(struct gate *g, size_t most,
+                        void (*each)(void *arg, const struct session_view *view), void *arg);
+
+void gate_import_quarantine(struct gate *g, const struct quarantine_view *q);
 
 #endif

@@ -119,6 +119,7 @@ enum metrics_retry metrics_retry(enum answer_class class, enum retry_failure fai
         default:
                 return class == ANSWER_THROTTLED    ? METRICS_RETRY_THROTTLED
                        : class == ANSWER_OVERLOADED ? METRICS_RETRY_OVERLOADED
+                       : class == ANSWER_BLOCKED    ? METRICS_RETRY_BLOCKED
                                                     : METRICS_RETRY_STATUS;
         }
 }
@@ -136,7 +137,7 @@ static const char *class_name(size_t class)
 const char *metrics_label(enum metric m, size_t cell, char text[static METRICS_LABEL_SIZE])
 {
         static const char *const failures[] = {"none", "connect", "timeout", "reset", "final"};
-        static const char *const retries[] = {"throttled", "overloaded", "status",
+        static const char *const retries[] = {"throttled", "overloaded", "blocked", "status",
                                               "connect",   "timeout",    "reset"};
         static const char *const results[] = {"failed", "done"};
         switch (rows[m].info.labels) {

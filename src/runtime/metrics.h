@@ -41,7 +41,8 @@ enum metrics_labels {
 enum metrics_retry {
         METRICS_RETRY_THROTTLED,
         METRICS_RETRY_OVERLOADED,
-        METRICS_RETRY_STATUS, /* any other status that retry.on has */
+        METRICS_RETRY_BLOCKED, /* by another endpoint */
+        METRICS_RETRY_STATUS,  /* any other status that retry.on has */
         METRICS_RETRY_CONNECT,
         METRICS_RETRY_TIMEOUT,
         METRICS_RETRY_RESET,

@@ -163,7 +163,8 @@ static void configure(struct world *w, size_t pool, bool all)
                                          .endpoints = s->endpoints,
                                          .endpoint_count = count,
                                          .choose = ways[pool],
-                                         .sticky_ttl = pool == 2 ? 0 : 60 * SEC,
+                                         .sticky = pool != 2,
+                                         .sticky_ttl = 60 * SEC,
                                          .quarantine = {1 + (unsigned)pool, 100 * SEC},
                                          .generation = w->generation,
                                          .owner = s,
@@ -225,7 +226,7 @@ static void check_session(struct world *w, struct request *r, size_t pool, size_
                 s->owner = r;
                 s->serial = r->serial;
         }
-        if (pool == POOLS || w->snapshots[pool]->policy.sticky_ttl == 0)
+        if (pool == POOLS || !w->snapshots[pool]->policy.sticky)
                 return;
         const struct endpoint_world *old =
             s->endpoint < ENDPOINTS ? &w->endpoints[pool][s->endpoint] : NULL;
@@ -284,7 +285,7 @@ static void left(struct world *w, struct request *r)
         if (s->owner == r)
                 s->owner = NULL;
         s->used = w->now;
-        if (--s->inside == 0 && w->snapshots[0]->policy.sticky_ttl == 0)
+        if (--s->inside == 0 && !w->snapshots[0]->policy.sticky)
                 s->endpoint = ENDPOINTS;
 }
 
