@@ -226,16 +226,17 @@ static enum upstream_error error_of_proxy_status(struct span value)
         return error ? error : UPSTREAM_EGRESS_FAILED;
 }
 
-static bool starts_with(struct span value, const char *word)
+static bool is_tinyproxy(struct span server)
 {
-        size_t n = strlen(word);
-        return value.len >= n && strncasecmp(value.ptr, word, n) == 0;
+        static const char name[] = "tinyproxy/";
+        return server.len > strlen(name) && strncmp(server.ptr, name, strlen(name)) == 0;
 }
 
-/* What the fields tell of an answer that the proxy has made itself; UPSTREAM_OK where they do not
- * say that it has. */
-static enum upstream_error error_of_fields(const struct fields *fields)
+/* What a head tells of an answer that the proxy has made itself; UPSTREAM_OK where it does not say
+ * that it has. */
+static enum upstream_error error_of_head(const struct answer_head *h)
 {
+        const struct fields *fields = &h->fields;
         struct span value, via;
 
         if (fields_find(fields, 0, span_of("X-Squid-Error"), &value, NULL))
@@ -243,9 +244,10 @@ static enum upstream_error error_of_fields(const struct fields *fields)
         if (fields_find(fields, 0, span_of("Proxy-Status"), &value, NULL) &&
             !fields_find(fields, 0, span_of("Via"), &via, NULL))
                 return error_of_proxy_status(value);
-        if (fields_find(fields, 0, span_of("Server"), &value, NULL) &&
-            starts_with(value, "tinyproxy/"))
-                return UPSTREAM_EGRESS_FAILED;
+        if (fields_find(fields, 0, span_of("Server"), &value, NULL) && is_tinyproxy(value))
+                return span_equal(h->reason, span_of("Unable to connect"))
+                           ? UPSTREAM_DESTINATION_UNAVAILABLE
+                           : UPSTREAM_EGRESS_FAILED;
         return UPSTREAM_OK;
 }
 
@@ -269,16 +271,13 @@ static void note_exit(struct attempt *a, const struct fields *fields)
 enum upstream_error attempt_egress_head(struct attempt *a)
 {
         const struct answer_head *h = &a->head;
-        enum upstream_error error = UPSTREAM_OK;
 
         if (!is_read_by_proxy(a))
                 return UPSTREAM_OK;
         note_exit(a, &h->fields);
         if (h->status == 407)
                 return UPSTREAM_EGRESS_DENIED;
-        if (h->status >= 400)
-                error = error_of_fields(&h->fields);
-        return error;
+        return h->status >= 400 ? error_of_head(h) : UPSTREAM_OK;
 }
 
 size_t attempt_egress_tunnel_line(struct attempt *a, const char *line, size_t len)
@@ -304,7 +303,7 @@ static enum upstream_error error_of_tunnel(const struct attempt *a, long status)
         if (status == 407)
                 return UPSTREAM_EGRESS_DENIED;
         if (a->tunnel.done)
-                error = error_of_fields(&a->tunnel.fields);
+                error = error_of_head(&a->tunnel);
         if (error)
                 return error;
         return status < 500 ? UPSTREAM_EGRESS_DENIED : UPSTREAM_EGRESS_FAILED;
@@ -370,12 +369,10 @@ static enum upstream_error error_of_proxy(const struct attempt *a, CURLcode code
         case CURLE_SEND_ERROR:
         case CURLE_RECV_ERROR:
         case CURLE_GOT_NOTHING:
-                /* No tunnel as yet, or none at all: a proxy that reads the request would answer in
-                 * the host's place. */
-                if (a->phase == ATTEMPT_CONNECTING)
-                        return has_tunnel(a) ? UPSTREAM_OK : UPSTREAM_EGRESS_TERMINATED;
-                return is_read_by_proxy(a) && !a->head.done ? UPSTREAM_EGRESS_TERMINATED
-                                                            : UPSTREAM_OK;
+                /* Where there is no tunnel as yet. Later on it is as likely the host: some proxies
+                 * close without a word when that does. */
+                return a->phase == ATTEMPT_CONNECTING && !has_tunnel(a) ? UPSTREAM_EGRESS_TERMINATED
+                                                                        : UPSTREAM_OK;
         default:
                 return UPSTREAM_OK;
         }
