@@ -109,6 +109,8 @@ static void describe(struct attempt *a, struct upstream_end *end)
  * number, for one. */
 static void put_aside(struct attempt *a, bool reusable)
 {
+        bridge_free(a->bridge);
+        a->bridge = NULL;
         upstream_remove(a);
         upstream_stall(a, false);
         attempt_stream_end(a, UPSTREAM_CONNECTION_TERMINATED);
@@ -126,11 +128,23 @@ static void put_aside(struct attempt *a, bool reusable)
         upstream_put(a, reusable);
 }
 
-/* libcurl closes its descriptor when the handle is removed; the connection lives on in the copy. */
+static void on_bridge_end(void *arg)
+{
+        put_aside(arg, false);
+}
+
+/* libcurl closes its descriptor when the handle is removed; the connection lives on in the copy.
+ * But where it is within TLS with the proxy, libcurl has to stay between. */
 static struct bufferevent *take_dialled(struct attempt *a)
 {
         curl_socket_t fd = CURL_SOCKET_BAD;
+        struct bufferevent *other = NULL;
 
+        if (a->set.egress == EGRESS_HTTPS) {
+                a->bridge =
+                    bridge_new(upstream_base(a->upstream), a->easy, &other, on_bridge_end, a);
+                return other;
+        }
         curl_easy_getinfo(a->easy, CURLINFO_ACTIVESOCKET, &fd);
         if (fd != CURL_SOCKET_BAD)
                 fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -151,17 +165,32 @@ static void end(struct attempt *a, enum upstream_error error)
         e.detail = attempt_error_detail(a, e.error);
         if (a->added)
                 describe(a, &e);
-        upstream_remove(a);
+        if (!a->bridge)
+                upstream_remove(a);
         attempt_stream_end(a, e.error);
         a->state = ATTEMPT_ENDING;
         a->handlers->on_end(a->arg, &e);
+        if (a->bridge) {
+                a->state = ATTEMPT_BRIDGED;
+                return;
+        }
         /* With a copy or without: libcurl sees no fault. */
         put_aside(a, error == UPSTREAM_OK && !a->over);
 }
 
+/* The host's address is found, or is not: in the first case it is all begun anew. */
+static void go_on(struct attempt *a, CURLcode code)
+{
+        upstream_remove(a);
+        a->error = attempt_lookup_end(a, code);
+        upstream_defer(a);
+}
+
 void attempt_done(struct attempt *a, CURLcode code)
 {
-        if (a->state == ATTEMPT_RUNNING)
+        if (a->state == ATTEMPT_RUNNING && a->lookup.on && !a->error)
+                go_on(a, code);
+        else if (a->state == ATTEMPT_RUNNING)
                 end(a, attempt_error_from(a, code));
         else
                 put_aside(a, a->state == ATTEMPT_DRAINING && code == CURLE_OK);
@@ -193,6 +222,10 @@ static curl_socket_t on_open(void *arg, curlsocktype purpose, struct curl_sockad
         (void)purpose;
         if (a->state != ATTEMPT_RUNNING)
                 return CURL_SOCKET_BAD;
+        if (a->lookup.on) {
+                attempt_lookup_see(a, &address->addr);
+                return CURL_SOCKET_BAD;
+        }
         /* whom the configuration names as a proxy may be anywhere */
         if (!attempt_egress_is_proxy(a) && !guard_allows(a->deny, a->allow, &address->addr)) {
                 a->denied = true;
@@ -395,6 +428,7 @@ struct attempt *attempt_new(struct upstream *u)
 
 void attempt_free(struct attempt *a)
 {
+        bridge_free(a->bridge);
         curl_easy_cleanup(a->easy);
         event_free(a->clock);
         request_lines_done(&a->lines);

@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "base/usec.h"
 #include "egress/answer_head.h"
+#include "egress/bridge.h"
 #include "egress/request_lines.h"
 #include "egress/upstream.h"
 
@@ -21,6 +22,7 @@ enum attempt_state {
         ATTEMPT_DRAINING,  /* discarded: the rest of the body is dropped */
         ATTEMPT_CANCELLED, /* to be removed as soon as libcurl allows it */
         ATTEMPT_ENDING,    /* on_end is being called */
+        ATTEMPT_BRIDGED,   /* what it dialled goes on through libcurl */
 };
 
 enum attempt_phase {
@@ -82,6 +84,13 @@ struct attempt {
         enum upstream_error error; /* found here; wins over libcurl's code */
         struct answer_head head;
         size_t drained;
+        struct bridge *bridge; /* NULL unless BRIDGED */
+        struct {
+                bool on;     /* this is only a look for the host's address */
+                bool pinned; /* libcurl was told to connect to that, whatever the host's name */
+                char address[64]; /* in the notation of CURLOPT_CONNECT_TO; "" none */
+                struct curl_slist node;
+        } lookup;
         struct answer_head tunnel; /* what the proxy said of the tunnel */
         const char *exit_header;   /* "": none */
         char exit[EXIT_MAX];       /* what the proxy told; "" */
@@ -132,6 +141,9 @@ struct event_base *upstream_base(const struct upstream *u);
 CURLSH *upstream_share(const struct upstream *u);
 
 struct exit_memory *upstream_exits(struct upstream *u);
+
+/* The CAs to which a proxy that is spoken to over TLS must prove who it is; NULL: the system's. */
+const char *upstream_proxy_cas(const struct upstream *u);
 
 /* A pause of `a` holds up its whole connection, or does so no more. */
 void upstream_stall(struct attempt *a, bool stalls);
@@ -190,6 +202,15 @@ size_t attempt_egress_tunnel_line(struct attempt *a, const char *line, size_t le
 /* The endpoint's doing, or what its proxy says that the host has done; UPSTREAM_OK: neither. */
 enum upstream_error attempt_egress_error(const struct attempt *a, CURLcode code);
 const char *attempt_egress_detail(enum upstream_error error); /* NULL: is none of these */
+
+/* --- attempt_lookup.c: for proxies that are told addresses --- */
+
+void attempt_lookup_begin(struct attempt *a);
+void attempt_lookup_see(struct attempt *a, const struct sockaddr *sa); /* an address of the host */
+
+/* UPSTREAM_OK: all is set up to be started anew with the address. */
+enum upstream_error attempt_lookup_end(struct attempt *a, CURLcode code);
+void attempt_lookup_forget(struct attempt *a);
 
 /* --- attempt_error.c: what went wrong --- */
 

@@ -99,15 +99,16 @@ static void set_tunnel(struct attempt *a, bool tunnel)
 }
 
 /*
- * What a proxy is to connect to cannot be looked at here but where it is written as an address, in
- * any of the ways that are read as one: names may mean something else to it.
+ * What a proxy is to connect to can be looked at here where it is written as an address, in any of
+ * the ways that are read as one. A name may mean something else to the proxy.
  */
-static bool is_denied(const struct upstream_request *request)
+static bool is_denied(const struct upstream_request *request, bool *ret_is_name)
 {
         struct sockaddr_in in = {.sin_family = AF_INET};
         struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
         char *host = xspandup(request->host);
         bool denied = false;
+        *ret_is_name = false;
         for (size_t len = strlen(host); len > 1 && host[len - 1] == '.';)
                 host[--len] = '\0';
         const char *dot = strrchr(host, '.');
@@ -117,6 +118,8 @@ static bool is_denied(const struct upstream_request *request)
                 denied = !guard_allows(request->deny, request->allow, (struct sockaddr *)&in);
         else if (inet_pton(AF_INET6, host, &in6.sin6_addr) == 1)
                 denied = !guard_allows(request->deny, request->allow, (struct sockaddr *)&in6);
+        else
+                *ret_is_name = true;
         free(host);
         return denied;
 }
@@ -125,11 +128,14 @@ enum upstream_error attempt_setup_egress(struct attempt *a, const struct upstrea
 {
         const struct egress_endpoint *e = request->egress;
         enum egress_kind kind = e ? e->kind : EGRESS_DIRECT;
-        bool proxy = egress_is_proxy(kind);
+        bool proxy = egress_is_proxy(kind), is_name = false;
         char *device = kind == EGRESS_SOURCE ? xasprintf("host!%s", e->source) : NULL;
 
         a->set.egress = kind;
-        if (proxy && is_denied(request)) {
+        a->lookup.on = false;
+        attempt_lookup_forget(a);
+        if (proxy && is_denied(request, &is_name)) {
+                free(device);
                 a->denied = true;
                 return UPSTREAM_DESTINATION_IP_PROHIBITED;
         }
@@ -142,6 +148,8 @@ enum upstream_error attempt_setup_egress(struct attempt *a, const struct upstrea
                      proxy ? encoded(e->password) : NULL) ||
             set_text(a->easy, CURLOPT_INTERFACE, &a->set.device, device))
                 return UPSTREAM_PROXY_INTERNAL_ERROR;
+        if (kind == EGRESS_SOCKS5 && is_name && request->deny && request->deny->count > 0)
+                attempt_lookup_begin(a);
         a->exit_header = request->exit_header ? request->exit_header : "";
         a->exit[0] = '\0';
         return UPSTREAM_OK;

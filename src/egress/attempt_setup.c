@@ -234,6 +234,8 @@ void attempt_setup_handle(struct attempt *a)
         curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
         curl_easy_setopt(easy, CURLOPT_SHARE, upstream_share(a->upstream));
         use_system_cas(easy);
+        if (upstream_proxy_cas(a->upstream))
+                curl_easy_setopt(easy, CURLOPT_PROXY_CAINFO, upstream_proxy_cas(a->upstream));
         curl_easy_setopt(easy, CURLOPT_PRIVATE, a);
         curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, a->error_text);
         a->set.body_len = -1; /* which is libcurl's default too */

@@ -34,8 +34,9 @@ struct upstream {
         struct upstream
             *bound; /* for what goes out from a local address; NULL: not needed as yet */
         struct exit_memory exits;
-        CURLSH *share;    /* TLS sessions, so that any handle can take one up again */
-        unsigned stalled; /* attempts that hold up a connection which others use */
+        const char *proxy_cas; /* a file; NULL: the system's */
+        CURLSH *share;         /* TLS sessions, so that any handle can take one up again */
+        unsigned stalled;      /* attempts that hold up a connection which others use */
         struct list active, idle, deferred;
         unsigned active_count, idle_count;
         unsigned inside; /* calls into libcurl on the stack */
@@ -177,6 +178,11 @@ struct upstream *upstream_for(struct upstream *u, const struct egress_endpoint *
         if (!u->bound)
                 abort(); /* out of memory: there is one of them already */
         return u->bound;
+}
+
+const char *upstream_proxy_cas(const struct upstream *u)
+{
+        return u->proxy_cas && *u->proxy_cas ? u->proxy_cas : NULL;
 }
 
 struct exit_memory *upstream_exits(struct upstream *u)
@@ -407,6 +413,8 @@ struct upstream *upstream_new(struct event_base *base)
 
         struct upstream *u = xcalloc(1, sizeof *u);
         u->base = base;
+        /* NOLINTNEXTLINE(concurrency-mt-unsafe): nothing in this process sets any */
+        u->proxy_cas = getenv("SSL_CERT_FILE");
         list_init(&u->active);
         list_init(&u->idle);
         list_init(&u->deferred);
@@ -432,6 +440,8 @@ static void free_all(struct list *attempts)
 {
         list_foreach_safe (it, attempts) {
                 struct attempt *a = LIST_ENTRY_OF(it, struct attempt, link);
+                bridge_free(a->bridge);
+                a->bridge = NULL;
                 upstream_remove(a);
                 list_remove(&a->link);
                 list_remove(&a->todo);

@@ -548,6 +548,61 @@ static void waits_so_long(void **state)
         raw_origin_stop(&origin);
 }
 
+/* A proxy that wants addresses gets the first one that is allowed. */
+static void guards_addresses_looked_up(void **state)
+{
+        static const struct {
+                const char *deny, *address; /* NULL: none is left */
+        } cases[] = {
+            {"192.0.2.0/24", "\177\0\0\2"},
+            {"127.0.0.2", "\177\0\0\1"},
+            {"127.0.0.0/8", NULL},
+        };
+        (void)state;
+        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+                struct raw_step steps[] = {
+                    ACCEPT,  GREETED,          TAKE(10), BYTES("\5\0\0\1\0\0\0\0\0\0"),
+                    REQUEST, ANSWER(OK_EMPTY), REQUEST,  ANSWER(OK_EMPTY)};
+                struct cidr network;
+                struct seen s = {0}, t = {0};
+                print_message("%s\n", cases[i].deny);
+                raw_origin_start(&origin, steps, cases[i].address ? COUNT_OF(steps) : 0);
+                cidr_set_done(&deny);
+                cidr_parse(span_of(cases[i].deny), &network);
+                cidr_set_add(&deny, &network);
+                struct egress_endpoint e = proxy(EGRESS_SOCKS5);
+                struct upstream_request r = request_by(&e, "/");
+                r.host = span_of("two.test");
+                run(&s, &r);
+                if (cases[i].address)
+                        run(&t, &r);
+                assert_int_equal(s.end.error, cases[i].address
+                                                  ? UPSTREAM_OK
+                                                  : UPSTREAM_DESTINATION_IP_PROHIBITED);
+                assert_int_equal(t.end.reused, cases[i].address != NULL);
+                raw_origin_stop(&origin);
+                if (cases[i].address)
+                        assert_memory_equal(origin.log + 3 + 4, cases[i].address, 4);
+                assert_int_equal(origin.pending, 0);
+        }
+        /* the same handle serves others as ever */
+        struct seen s = {0}, t = {0};
+        ORIGIN(ACCEPT, REQUEST, ANSWER(OK_EMPTY));
+        cidr_set_done(&deny);
+        struct upstream_request r = request("GET", "/direct", "Host: h");
+        run(&s, &r);
+        assert_int_equal(s.end.error, UPSTREAM_OK);
+        raw_origin_stop(&origin);
+        struct cidr network;
+        cidr_parse(span_of("192.0.2.0/24"), &network);
+        cidr_set_add(&deny, &network);
+        struct egress_endpoint e = proxy(EGRESS_SOCKS5);
+        r = request_by(&e, "/");
+        r.host = span_of("none.test");
+        run(&t, &r);
+        assert_int_equal(t.end.error, UPSTREAM_DNS_ERROR);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -567,6 +622,7 @@ int main(void)
             TEST(speaks_socks),
             TEST(reads_the_faults_of_socks),
             TEST(waits_so_long),
+            TEST(guards_addresses_looked_up),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
