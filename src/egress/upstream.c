@@ -359,7 +359,7 @@ static int on_socket_wanted(CURL *easy, curl_socket_t fd, int what, void *arg, v
 {
         struct upstream *u = arg;
         struct watch *w = watch_of(u, fd);
-        void *a = NULL;
+        struct attempt *a = NULL;
 
         (void)socket_arg;
         curl_easy_getinfo(easy, CURLINFO_PRIVATE, &a);
@@ -375,8 +375,8 @@ static int on_socket_wanted(CURL *easy, curl_socket_t fd, int what, void *arg, v
                 w->wanted |= EV_WRITE;
         /* What is connecting waits to be able to write. libcurl's own time of that is known later,
          * when a proxy has done its part too. */
-        if ((w->wanted & EV_READ) && w->ours && !curl_easy_getinfo(easy, CURLINFO_PRIVATE, &a))
-                ((struct attempt *)a)->reached = true;
+        if ((w->wanted & EV_READ) && w->ours && a)
+                a->reached = true;
         if (what == CURL_POLL_REMOVE && !w->ours)
                 watch_free(w); /* the resolver's: closed behind our back */
         else if (w->wanted || (w->armed & EV_WRITE))
