@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Checks that what is written twice says the same: the table of settings, the sample file and the
-manual; the table of commands and what each command's source reads.
+manual; the table of commands and what each command's source reads; the metrics and what the
+operations manual says of them.
 
 check_tables.py SOURCE_DIRECTORY MANUAL
 """
@@ -65,6 +66,13 @@ def options(src):
         yield from compare(f"options of {command}", table, read)
 
 
+def metrics(src):
+    table = re.findall(r'^(?:KEPT|ASKED)\(\w+, \w+, "(\w+)"', (src / "src/runtime/metrics.def").read_text(), re.MULTILINE)
+    rows = [line.split("|")[1] for line in (src / "docs/OPERATIONS.md").read_text().splitlines() if line.startswith("| `")]
+    told = re.findall(r"`((?:weir|process)_\w+)`", " ".join(rows))
+    return compare("docs/OPERATIONS.md", table, told)
+
+
 def main():
     src, manual = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     in_sample, in_manual = settings(src)
@@ -72,6 +80,7 @@ def main():
         *compare("conf/weir.yaml", in_sample, list(keys_of_sample(src / "conf/weir.yaml"))),
         *compare("weir.yaml(5)", in_manual, keys_of_manual(manual)),
         *options(src),
+        *metrics(src),
     ]
     print("\n".join(faults), end="\n" if faults else "")
     sys.exit(1 if faults else 0)
