@@ -196,7 +196,10 @@ static struct lane *lane_for(struct governor *g, const struct ticket_wish *wish,
         } else if (found && (l->unclaimed || policy->generation > l->policy.generation)) {
                 configure(l, policy);
                 sweep(g, l, now);
-                governor_pump(g, l, now);
+                if (l->egress)
+                        governor_touch(g, l);
+                else
+                        governor_pump(g, l, now);
         }
         return l;
 }
@@ -234,12 +237,11 @@ void governor_work_off(struct governor *g, usec_t now)
                 governor_rest_pools(g);
 }
 
-/* Ends an operation on `l`. */
+/* Ends an operation on `l`. An endpoint that has become free goes to the lane whose turn it is,
+ * before `l` looks for one. */
 static void done(struct governor *g, struct lane *l, usec_t now)
 {
-        list_remove(&l->touched);
-        governor_pump(g, l, now);
-        governor_settle(g, l);
+        governor_touch(g, l);
         governor_work_off(g, now);
 }
 

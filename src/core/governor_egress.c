@@ -285,22 +285,17 @@ static bool send_one(struct governor *g, struct lane *l, struct endpoint *e, use
 
 /* --- waiting for endpoints --- */
 
-static void wait_in_turn(struct lane_egress *x)
-{
-        list_remove(&x->waiting);
-        x->turn = ++x->pool->turns;
-        list_append(&x->pool->waiting, &x->waiting);
-}
-
 static void starve(struct lane *l)
 {
         struct lane_egress *x = l->egress;
         x->starved = true;
         x->held_up = false;
-        if (!is_anybody_in_turns(l))
+        if (!is_anybody_in_turns(l)) {
                 list_remove(&x->waiting);
-        else if (list_empty(&x->waiting))
-                wait_in_turn(x);
+        } else if (list_empty(&x->waiting)) {
+                lane_egress_begin_to_wait(x);
+                list_append(&x->pool->waiting, &x->waiting);
+        }
 }
 
 /* Nobody can go before an endpoint has recovered. */
@@ -350,6 +345,15 @@ bool governor_egress_try(struct governor *g, struct lane *l, struct ticket *t, u
         return true;
 }
 
+/* Where it waits. */
+static void to_the_end(struct list *of, struct list *link)
+{
+        if (list_empty(link))
+                return;
+        list_remove(link);
+        list_append(of, link);
+}
+
 /* Has the lane anything to send by it? */
 static bool serve(struct governor *g, struct lane *l, struct endpoint *e, usec_t now)
 {
@@ -365,14 +369,13 @@ static bool serve(struct governor *g, struct lane *l, struct endpoint *e, usec_t
         }
         if (!is_anybody_in_turns(l))
                 list_remove(&x->waiting);
-        else if (sent)
-                wait_in_turn(x);
-        if (sent && slot && !list_empty(&slot->waiting)) {
-                list_remove(&slot->waiting);
-                slot->turn = ++x->pool->turns;
-                list_append(&e->waiting, &slot->waiting);
-        }
-        return sent;
+        if (!sent)
+                return false;
+        x->turn = ++x->pool->turns;
+        to_the_end(&x->pool->waiting, &x->waiting);
+        if (slot)
+                to_the_end(&e->waiting, &slot->waiting);
+        return true;
 }
 
 /* The lane whose turn it is from `*a` and `*b` on, which are moved behind it; or NULL. */
@@ -384,7 +387,7 @@ static struct lane *next_waiting(const struct endpoint *e, struct list **a, stru
             *b != &e->pool->waiting ? LIST_ENTRY_OF(*b, struct lane_egress, waiting) : NULL;
         if (!slot && !x)
                 return NULL;
-        struct lane *l = slot && (!x || slot->turn < x->turn) ? slot->lane : x->lane;
+        struct lane *l = slot && (!x || slot->lane->egress->turn < x->turn) ? slot->lane : x->lane;
         if (slot && slot->lane == l)
                 *a = (*a)->next;
         if (x && x->lane == l)

@@ -144,6 +144,12 @@ bool lane_slot_may_go(struct lane_slot *slot, usec_t now)
 
 /* --- tickets that have had their turn --- */
 
+void lane_egress_begin_to_wait(struct lane_egress *x)
+{
+        if (list_empty(&x->waiting) && list_empty(&x->with_parked))
+                x->turn = ++x->pool->turns;
+}
+
 void lane_park(struct lane *l, struct ticket *t, struct endpoint *e, usec_t now)
 {
         struct lane_slot *slot = lane_slot_for(l, e);
@@ -153,7 +159,7 @@ void lane_park(struct lane *l, struct ticket *t, struct endpoint *e, usec_t now)
                 turns_init(slot->parked);
         }
         if (slot->parked->queued == 0) {
-                slot->turn = ++e->pool->turns;
+                lane_egress_begin_to_wait(l->egress);
                 list_append(&e->waiting, &slot->waiting);
                 list_append(&l->egress->with_parked, &slot->with_parked);
         }

@@ -32,7 +32,6 @@ struct lane_slot {
         struct turns *parked;    /* tickets that can go by this endpoint alone; NULL: none */
         struct list waiting;     /* in the endpoint's list while there are any */
         struct list with_parked; /* and in the lane's */
-        uint64_t turn;           /* its place in the endpoint's list */
 };
 
 struct lane_egress {
@@ -40,7 +39,7 @@ struct lane_egress {
         struct egress_pool *pool;
         struct list of_pool; /* in the pool's list of lanes */
         struct list waiting; /* in the pool's list while any endpoint would do for who is next */
-        uint64_t turn;       /* its place there */
+        uint64_t turn;       /* when it got an endpoint last, or began to wait for one */
         bool by_endpoint;    /* each endpoint has a limiter of its own */
         bool starved;        /* when looked at last, all that is queued waited for endpoints */
         bool held_up;        /* as in a slot, where there is one limiter for all */
@@ -87,6 +86,9 @@ void lane_slot_look(const struct lane_slot *slot, usec_t now, struct limiter_vie
 
 /* May the endpoint's limiter let one go? It is asked again no sooner than that may have changed. */
 bool lane_slot_may_go(struct lane_slot *slot, usec_t now);
+
+/* The lane is about to wait for an endpoint, for any or for one: behind those that do already. */
+void lane_egress_begin_to_wait(struct lane_egress *x);
 
 /* Where a ticket waits that has had its turn. It is nowhere in the lane; becomes QUEUED. */
 void lane_park(struct lane *l, struct ticket *t, struct endpoint *e, usec_t now);
