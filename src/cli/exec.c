@@ -37,7 +37,7 @@
 static const char below[] = "log: {level: warn}\n"
                             "defaults: {https: intercept}\n";
 static const char above[] = "listen: [\"127.0.0.1:0\"]\n"
-                            "clients: {allow: [\"127.0.0.0/8\"]}\n"
+                            "clients: {allow: [\"127.0.0.0/8\"], users: \"\"}\n"
                             "admin: {listen: \"\"}\n";
 /* Of the system's file the daemon's own files as well, which are not the user's. */
 static const char above_system[] = "log: {file: \"-\", access: \"\", series: \"\"}\n"

@@ -21,6 +21,7 @@ struct config_private {
 
 struct loader {
         struct config *config;
+        bool given; /* what is being read is weir's own text, not the file */
         struct config_faults *faults;
 };
 
@@ -93,6 +94,8 @@ static void read_setting(struct loader *l, const struct setting *s, const char *
 {
         struct reading r = reading_of(l, s, path, part);
         if (s->state == SETTING_LATER) {
+                if (l->given) /* there is nothing to be set as yet */
+                        return;
                 config_faults_add(l->faults, n->key_line, n->key_column, path,
                                   "not available in this version");
                 return;
@@ -240,7 +243,9 @@ static void read_given(struct loader *l, const char *text)
                 return;
         if (document_parse(span_of(text), &n, l->faults) < 0 || !n)
                 abort();
+        l->given = true;
         read_map(l, n, "", "", (struct part){.policy = &l->config->defaults});
+        l->given = false;
         if (l->faults->count != before)
                 abort();
         node_free(n);
@@ -438,7 +443,7 @@ static int build(int r, struct node *root, struct config_faults found,
                  const struct config_given *given, const char *const *listen,
                  const struct config *started, struct config **ret, struct config_faults *faults)
 {
-        struct loader l = {config_new(), &found};
+        struct loader l = {.config = config_new(), .faults = &found};
         if (r < 0)
                 goto out;
         const struct part defaults = {.policy = &l.config->defaults};
