@@ -1,10 +1,12 @@
 /*
- * generate.c - prints what is made from the tables of weir: of its settings (config/settings.def)
- * and of its commands (cli/commands.def).
+ * generate.c - prints what is made from the tables of weir: of its settings (config/settings.def),
+ * of its commands (cli/commands.def) and of what clients are told (cli/client_env.def).
  *
- *   generate FILE    a manual page: FILE, in which the lines @COMMANDS@, @CONFIG@, @POLICY@ and
- * @RULE@ stand for what the tables say generate bash    completion for bash generate zsh completion
- * for zsh
+ *   generate FILE   a manual page: FILE, in which @COMMANDS@, @CLIENT_VARIABLES@, @CONFIG@,
+ *                   @POLICY@, @RULE@ and @POOL@, each alone on a line, stand for what the tables
+ *                   say
+ *   generate bash   completion for bash
+ *   generate zsh    completion for zsh
  */
 #include <ctype.h>
 #include <stdbool.h>
@@ -117,6 +119,24 @@ static void put_item(const char *help)
         putchar('\n');
 }
 
+static void put_client_variables(void)
+{
+        static const struct {
+                const char *name, *readers;
+        } rows[] = {
+#define CLIENT_ENV(name, kind, readers) {name, readers},
+#include "cli/client_env.def"
+#undef CLIENT_ENV
+        };
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+                puts(".TP");
+                put_bold(rows[i].name);
+                putchar('\n');
+                put_text(rows[i].readers);
+                puts(".");
+        }
+}
+
 static void put_commands(void)
 {
         for (size_t i = 0; i < usage_command_count; i++) {
@@ -170,6 +190,8 @@ static int put_page(const char *template)
                 char *version = strstr(line, "@VERSION@");
                 if (strcmp(line, "@COMMANDS@\n") == 0)
                         put_commands();
+                else if (strcmp(line, "@CLIENT_VARIABLES@\n") == 0)
+                        put_client_variables();
                 else if (strcmp(line, "@CONFIG@\n") == 0)
                         put_settings(IN_CONFIG);
                 else if (strcmp(line, "@POLICY@\n") == 0)

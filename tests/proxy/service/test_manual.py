@@ -31,6 +31,14 @@ def test_commands():
     assert "--show-config" in text and "@" not in text
 
 
+def test_what_clients_are_told():
+    text = shown("weir.8")
+    table = (pathlib.Path(__file__).parents[3] / "src/cli/client_env.def").read_text()
+    names = re.findall(r'^CLIENT_ENV\("(\w+)"', table, re.MULTILINE)
+    assert len(names) > 15
+    assert [name for name in names if not re.search(rf"^ +{name}\b", text, re.MULTILINE)] == []
+
+
 def test_settings(tmp_path):
     """Each that `weir run --show-config` prints."""
     text = re.sub(r"\s+", " ", shown("weir.yaml.5"))
