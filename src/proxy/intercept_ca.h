@@ -20,7 +20,7 @@ struct intercept_ca {
 };
 
 /*
- * Makes one in the directory `dir`, which is there: a certificate for ten years, and its key on
+ * Makes one in the directory `path`, which is there: a certificate for ten years, and its key on
  * P-256. The key's file is never open to others (0600), and each file appears whole or not at all.
  *
  * ret_error  one plain line on failure, freed by the caller
@@ -28,7 +28,7 @@ struct intercept_ca {
  * Returns 0; -EEXIST where one of the files is there: they are never overwritten; -errno of the
  * directory and the files; -EIO where OpenSSL fails.
  */
-int intercept_ca_make(const char *dir, char **ret_error);
+int intercept_ca_make(const char *path, char **ret_error);
 
 /*
  * Loads a certificate and its key from two files (PEM) and checks that it is a CA, that it is valid
@@ -45,7 +45,7 @@ int intercept_ca_load(const char *certificate, const char *key, struct intercept
 
 /* Loads it from a directory, and makes it before where neither file is there (*ret_made). Several
  * processes may do so at a time: they agree on one. Returns as the two above. */
-int intercept_ca_need(const char *dir, struct intercept_ca **ret, bool *ret_made, char **ret_error);
+int intercept_ca_need(const char *path, struct intercept_ca **ret, bool *ret_made, char **ret_error);
 
 void intercept_ca_free(struct intercept_ca *ca); /* NULL is fine */
 

@@ -198,7 +198,7 @@ static struct entry *add(struct intercept_leaves *l, const char *host, usec_t no
 struct intercept_leaf *intercept_leaf_get(struct intercept_leaves *l, const char *host,
                                           usec_t now_real)
 {
-        char name[MAX_NAME + 1];
+        char name[MAX_NAME + 1] = "";
         struct entry *e;
         if (!read_host(host, name))
                 return NULL;

@@ -16,7 +16,7 @@
 
 int pem_file_read(const char *path, BIO **ret, bool *ret_open)
 {
-        struct stat st;
+        struct stat st = {0};
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
         if (r == 0 && S_ISDIR(st.st_mode))
