@@ -660,3 +660,69 @@ def test_sudden_end(weir, authority, secure):
     gate.open()
     for tunnel in busy + opening:
         tunnel.close()
+
+
+# ---- HTTP no longer -----------------------------------------------------------------------------
+
+
+def switch(exchange):
+    """101, and then an echo in upper case, until the client has ended."""
+    exchange.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: shout\r\nConnection: Upgrade\r\n\r\nhello ")
+    reader = exchange.reader
+    while True:
+        reader.more() if not reader.buffer else None
+        exchange.send(reader.take(len(reader.buffer)).upper())
+
+
+SHOUT = [("Upgrade", "shout"), ("Connection", "Upgrade")]
+
+
+@pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
+def test_upgrades(weir, authority, secure, version):
+    """What follows a 101 goes both ways, also what was sent at once with the request."""
+    secure.default = switch
+    proxy = weir(config(secure, authority))
+    context = client_context(proxy.ca)
+    context.minimum_version = context.maximum_version = ssl.TLSVersion[version]
+    with Tunnel(proxy.port, secure.url).open_tls(context) as tunnel:
+        head = f"GET /up HTTP/1.1\r\nHost: {secure.host}\r\nUpgrade: shout\r\nConnection: Upgrade\r\n\r\n"
+        tunnel.send(head.encode() + b"early ")
+        answer = tunnel.head()
+        assert (answer.status, answer.get("upgrade")) == (101, "shout")
+        assert tunnel.reader.exactly(12) == b"hello EARLY "
+        tunnel.send(b"a" * 3_000_000 + b"b")
+        assert tunnel.reader.exactly(3_000_001) == b"A" * 3_000_000 + b"B"
+        tunnel.send(b"last")
+        assert tunnel.reader.exactly(4) == b"LAST"
+    row = proxy.access("/up")
+    assert (row["status"], row["bytes_in"], row["bytes_out"]) == (101, 6 + 3_000_001 + 4, 12 + 3_000_001 + 4)
+
+
+def test_the_end_after_an_upgrade(weir, authority, secure):
+    """The host's end reaches the client as the end of TLS, in order; and the client's the host."""
+    proxy = weir(config(secure, authority))
+    secure.default = lambda e: (e.send(b"HTTP/1.1 101 X\r\nUpgrade: shout\r\nConnection: Upgrade\r\n\r\nbye"), e.close())
+    with intercepted(proxy, secure.url) as tunnel:
+        tunnel.ask("/host", fields=SHOUT)
+        assert tunnel.head().status == 101
+        assert tunnel.reader.exactly(3) == b"bye"
+        assert tunnel.sock.recv(1) == b""
+    gone = []
+    secure.default = lambda e: (e.send(b"HTTP/1.1 101 X\r\nUpgrade: shout\r\nConnection: Upgrade\r\n\r\n"), gone.append(e.wait_gone()))
+    with intercepted(proxy, secure.url) as tunnel:
+        tunnel.ask("/client", fields=SHOUT)
+        assert tunnel.head().status == 101
+    proxy.access("/client")
+    secure.close()
+    assert gone == [True]
+
+
+def test_upgrades_and_http2(weir, authority, tls_origins):
+    """Only HTTP/1.1 knows it: that is asked for, whatever the host offers besides."""
+    origin = tls_origins(server_context(authority.issue("localhost"), ("h2", "http/1.1")))
+    origin.default = switch
+    proxy = weir(config(origin, authority))
+    with intercepted(proxy, origin.url) as tunnel:
+        tunnel.ask("/", fields=SHOUT)
+        assert tunnel.head().status == 101
+    assert origin.handshakes[0][1] == "http/1.1"
