@@ -1,5 +1,6 @@
 #include "proxy/relay.h"
 
+#include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
@@ -8,6 +9,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include "base/xalloc.h"
 #include "runtime/clock.h"
@@ -15,13 +17,17 @@
 /* What may wait for a side before the other one is no longer read; it is read again at half. */
 #define OUTPUT_MARK ((size_t)256 * 1024)
 
-/* For each call of read and write: libevent's own 16 KiB double what a large transfer costs. */
+/* For each call of read and write. */
 #define PIECE ((size_t)64 * 1024)
+
+/* libevent 2.1 reads no more than this at a time, whatever it is told (EVBUFFER_MAX_READ). */
+#define LIBEVENT_PIECE 4096
 
 struct side {
         struct relay *relay;
         struct bufferevent *bev;
         void (*finish)(struct bufferevent *bev);
+        int fd; /* to be read from here too; -1: not a plain socket */
         struct evbuffer_cb_entry *counter;
         uint64_t written;
         size_t not_ours; /* of those: what was in its output before */
@@ -95,6 +101,14 @@ static void pass_end_on(struct side *to)
 
 /* ---- bytes ---- */
 
+static void pause_when_full(struct side *from)
+{
+        if (from->paused || waiting(other(from)) < OUTPUT_MARK)
+                return;
+        from->paused = true;
+        bufferevent_disable(from->bev, EV_READ);
+}
+
 /* Moves what has come from a side on. No byte is copied: the buffers change hands. */
 static void move(struct side *from)
 {
@@ -106,18 +120,41 @@ static void move(struct side *from)
         }
         if (evbuffer_get_length(input) > 0)
                 bufferevent_write_buffer(to->bev, input);
-        if (waiting(to) >= OUTPUT_MARK && !from->paused) {
-                from->paused = true;
-                bufferevent_disable(from->bev, EV_READ);
-        }
+        pause_when_full(from);
+}
+
+static void on_event(struct bufferevent *bev, short what, void *arg);
+
+/*
+ * libevent has read all that it reads at a time, which is little: there is more, most likely. A
+ * large transfer costs a fifth so. The end of file is left to libevent, which comes across it
+ * again; an error would not be told twice.
+ */
+static void read_more(struct side *from)
+{
+        struct side *to = other(from);
+        struct evbuffer *output = bufferevent_get_output(to->bev);
+        struct iovec space;
+        if (to->closed || from->paused || evbuffer_reserve_space(output, PIECE, &space, 1) < 1)
+                return;
+        ssize_t n = recv(from->fd, space.iov_base, space.iov_len, 0);
+        int error = errno;
+        space.iov_len = n > 0 ? (size_t)n : 0;
+        evbuffer_commit_space(output, &space, 1);
+        pause_when_full(from);
+        if (n < 0 && error != EAGAIN && error != EINTR)
+                on_event(from->bev, BEV_EVENT_ERROR | BEV_EVENT_READING, from);
 }
 
 static void on_read(struct bufferevent *bev, void *arg)
 {
-        (void)bev;
         struct side *from = arg;
-        if (!from->relay->over)
-                move(from);
+        if (from->relay->over)
+                return;
+        bool full = evbuffer_get_length(bufferevent_get_input(bev)) >= LIBEVENT_PIECE;
+        move(from);
+        if (full && from->fd >= 0)
+                read_more(from);
 }
 
 /* Half or more of what waited for the side has been written. */
@@ -193,6 +230,7 @@ static void side_init(struct relay *r, struct side *s, const struct relay_side *
         evutil_socket_t fd = bufferevent_getfd(given->bev);
         int on = 1;
         s->relay = r;
+        s->fd = given->finish ? -1 : fd;
         s->bev = given->bev;
         s->finish = given->finish ? given->finish : finish_by_kind;
         s->not_ours = waiting(s);
@@ -200,7 +238,7 @@ static void side_init(struct relay *r, struct side *s, const struct relay_side *
         if (fd >= 0) /* fails for a local socket, which has no need of it */
                 setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         bufferevent_set_timeouts(s->bev, NULL, NULL);
-        bufferevent_set_max_single_read(s->bev, PIECE);
+        bufferevent_set_max_single_read(s->bev, PIECE); /* for TLS */
         bufferevent_set_max_single_write(s->bev, PIECE);
         bufferevent_setwatermark(s->bev, EV_READ, 0, 0);
         bufferevent_setwatermark(s->bev, EV_WRITE, OUTPUT_MARK / 2, 0);

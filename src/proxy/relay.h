@@ -24,8 +24,8 @@ enum relay_end {
 struct relay_side {
         struct bufferevent *bev;
         /* Says that no more bytes will follow, when all that were there have been written; from the
-         * other side may more come still. NULL: shutdown(SHUT_WR) where there is a socket, the end
-         * of file for the other half of a pair. For TLS: a close_notify. */
+         * other side may more come still. For TLS: a close_notify. NULL: it is a plain socket,
+         * which gets a shutdown(SHUT_WR), or a pair, whose other half gets an end of file. */
         void (*finish)(struct bufferevent *bev);
 };
 

@@ -246,6 +246,34 @@ class Weir:
         json_line(self.access_path, lambda row: len(json_rows(self.access_path)) >= count)
         return json_rows(self.access_path)
 
+    def access_row(self, wanted):
+        """The first row for which `wanted` is true, once it is there."""
+        return json_line(self.access_path, wanted)
+
+    # ---- what it holds ----
+
+    def descriptors(self):
+        """What each of its descriptors is, as the kernel names it."""
+        names = {}
+        for entry in os.scandir(f"/proc/{self.process.pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):
+                names[entry.name] = os.readlink(entry.path)
+        return names
+
+    def sockets_to(self, port):
+        """How many of its sockets are connected to that port, or on the way there."""
+        own = {name[8:-1] for name in self.descriptors().values() if name.startswith("socket:[")}
+        rows = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        return sum(1 for row in rows if int(row[2].split(":")[1], 16) == port and row[9] in own)
+
+    def wait_sockets(self, port, count):
+        tick = threading.Event()
+        for _ in range(int(PATIENCE / 0.02)):
+            if self.sockets_to(port) == count:
+                return
+            tick.wait(0.02)
+        raise AssertionError(f"{self.sockets_to(port)} sockets to port {port}, not {count}")
+
     def resident_kib(self):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+)", status)[1])

@@ -4,7 +4,7 @@ import queue
 import socket
 import threading
 
-from harness.wire import PATIENCE, Client, Reader
+from harness.wire import PATIENCE, Client
 
 
 class Listener:
@@ -44,6 +44,24 @@ class Listener:
             sock.close()
 
 
+@contextlib.contextmanager
+def full_listener():
+    """A port at which nobody answers: as many wait to be accepted as may, and no more are let in."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        port = listener.getsockname()[1]
+        for _ in range(4):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(("127.0.0.1", port))
+        yield port
+
+
+def ports(*allowed):
+    """The setting that lets CONNECT go to these listeners, or ports."""
+    return f"destinations: {{connect_ports: [{', '.join(str(getattr(a, 'port', a)) for a in allowed)}]}}\n"
+
+
 def ask(client, authority, fields=()):
     """Asks for a tunnel, without waiting for the answer."""
     lines = [f"CONNECT {authority} HTTP/1.1", f"Host: {authority}"] + [f"{n}: {v}" for n, v in fields]
@@ -70,7 +88,3 @@ def tunnel(proxy, listener, **more):
     client, head = connect(proxy.port, listener.authority, **more)
     assert head.status == 200, head.head
     return client, listener.accept()
-
-
-def read_all(sock):
-    return Reader(sock).to_end()
