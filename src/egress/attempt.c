@@ -113,7 +113,7 @@ static void put_aside(struct attempt *a, bool reusable)
         a->bridge = NULL;
         upstream_remove(a);
         upstream_stall(a, false);
-        attempt_stream_end(a, UPSTREAM_CONNECTION_TERMINATED);
+        attempt_stream_free(a);
         a->state = ATTEMPT_IDLE;
         a->handlers = NULL;
         a->arg = NULL;

@@ -169,8 +169,9 @@ size_t attempt_stream_give(struct attempt *a, char *to, size_t room);
  * has ended when it does not want to read although it could. */
 void attempt_stream_watch(struct attempt *a, curl_socket_t fd, int what);
 
-/* The end of it, if there is one: tells the other half. */
+/* Tells the other half, if there is one, that it is over. */
 void attempt_stream_end(struct attempt *a, enum upstream_error error);
+void attempt_stream_free(struct attempt *a); /* our half of it, where there is one */
 
 /* --- attempt_setup.c: what libcurl is told --- */
 

@@ -98,15 +98,17 @@ struct bufferevent *attempt_stream(struct attempt *a)
 
 void attempt_stream_end(struct attempt *a, enum upstream_error error)
 {
-        if (!a->stream)
+        struct bufferevent *other = a->stream ? bufferevent_pair_get_partner(a->stream) : NULL;
+        short end = error == UPSTREAM_OK ? BEV_EVENT_EOF | BEV_EVENT_WRITING : BEV_EVENT_ERROR;
+        if (!other)
                 return;
-        struct bufferevent *other = bufferevent_pair_get_partner(a->stream);
-        if (other) {
-                short end =
-                    error == UPSTREAM_OK ? BEV_EVENT_EOF | BEV_EVENT_WRITING : BEV_EVENT_ERROR;
-                bufferevent_flush(a->stream, EV_WRITE, BEV_FLUSH); /* what has come comes first */
-                bufferevent_trigger_event(other, (short)(end | BEV_EVENT_READING), 0);
-        }
-        bufferevent_free(a->stream);
+        bufferevent_flush(a->stream, EV_WRITE, BEV_FLUSH); /* what has come comes first */
+        bufferevent_trigger_event(other, (short)(end | BEV_EVENT_READING), 0);
+}
+
+void attempt_stream_free(struct attempt *a)
+{
+        if (a->stream)
+                bufferevent_free(a->stream);
         a->stream = NULL;
 }

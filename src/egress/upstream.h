@@ -145,7 +145,7 @@ void attempt_resume(struct attempt *a); /* after PAUSE; may call on_body before 
  * takes nothing any more), and on_end is called.
  *
  * The bufferevent is the caller's; nothing is enabled in it. The attempt is to be cancelled as
- * ever where it has not ended.
+ * ever where it has not ended, of which the bufferevent does not tell.
  */
 struct bufferevent *attempt_stream(struct attempt *a);
 

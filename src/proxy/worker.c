@@ -195,6 +195,7 @@ void worker_join(struct worker *w)
         acceptor_done(&w->acceptor);
         mailbox_done(&w->mailbox);
         evbuffer_free(w->scratch);
+        event_base_loop(w->base, EVLOOP_NONBLOCK); /* what bufferevents have put off holds memory */
         event_base_free(w->base);
         free(w->listeners);
         config_unref(w->config);

@@ -246,6 +246,7 @@ int tear_down(void **state)
 {
         (void)state;
         upstream_free(upstream);
+        event_base_loop(base, EVLOOP_NONBLOCK); /* what bufferevents have put off holds memory */
         event_base_free(base);
         fields_done(&fields);
         cidr_set_done(&deny);
