@@ -4,6 +4,7 @@
 
 #include "admin/admin_state.h"
 #include "admin/answer.h"
+#include "admin/endpoints.h"
 #include "admin/self.h"
 #include "admin/scopes.h"
 #include "admin/text_format.h"
@@ -17,6 +18,7 @@ struct scrape {
         struct scopes scopes;
         char **labels; /* of those scopes that have series of their own */
         size_t own;
+        struct endpoints endpoints;
 };
 
 /* ---- what the workers count ---- */
@@ -88,6 +90,37 @@ static void look_at_scopes(struct scrape *s)
                 s->labels[i] = text_format_label("scope", s->scopes.list[i].key);
 }
 
+/* ---- endpoints ---- */
+
+static double endpoint_value(enum metric m, const struct endpoints_row *row)
+{
+        const struct endpoint_view *e = &row->view;
+        switch (m) {
+        case METRIC_ENDPOINT_UP:
+                return e->back_off_until == 0;
+        case METRIC_ENDPOINT_IN_FLIGHT:
+                return e->in_flight;
+        case METRIC_ENDPOINT_REQUESTS:
+                return (double)e->uses;
+        case METRIC_ENDPOINT_FAULTS:
+                return (double)e->faults;
+        case METRIC_ENDPOINT_BLOCKED:
+                return (double)e->blocks;
+        case METRIC_ENDPOINT_QUARANTINES:
+                return (double)row->quarantines;
+        default:
+                return (double)e->sessions;
+        }
+}
+
+static void write_endpoints(struct scrape *s, enum metric m)
+{
+        for (size_t i = 0; i < s->endpoints.count; i++) {
+                const struct endpoints_row *row = &s->endpoints.list[i];
+                text_format_real(s->to, metrics_info(m)->name, row->labels, endpoint_value(m, row));
+        }
+}
+
 /* ---- the rest ---- */
 
 static double asked_value(const struct scrape *s, enum metric m)
@@ -130,6 +163,8 @@ static void write_metric(struct scrape *s, enum metric m)
                 write_cells(s, m);
         else if (info->labels == LABELS_SCOPE)
                 write_scopes(s, m);
+        else if (info->labels == LABELS_ENDPOINT)
+                write_endpoints(s, m);
         else if (m == METRIC_BUILD)
                 text_format_count(s->to, info->name, "version=\"" PACKAGE_VERSION "\"", 1);
         else
@@ -145,6 +180,7 @@ void page_metrics(struct admin *a, struct evhttp_request *req, const char *key)
         gate_stats(a->sources.gate, &s.governor);
         self_look(&s.process);
         look_at_scopes(&s);
+        endpoints_look(a->sources.gate, &s.endpoints);
         for (enum metric m = 0; m < METRICS_COUNT; m++)
                 write_metric(&s, m);
         answer_buffer(req, 200, TEXT_FORMAT_TYPE, s.to);
@@ -152,5 +188,6 @@ void page_metrics(struct admin *a, struct evhttp_request *req, const char *key)
                 free(s.labels[i]);
         free(s.labels);
         scopes_done(&s.scopes);
+        endpoints_done(&s.endpoints);
         evbuffer_free(s.to);
 }

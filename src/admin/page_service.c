@@ -61,14 +61,3 @@ void page_reload(struct admin *a, struct evhttp_request *req, const char *key)
         else
                 admin_ask_for_reload(a, req);
 }
-
-void page_endpoints(struct admin *a, struct evhttp_request *req, const char *key)
-{
-        (void)key;
-        struct governor_stats stats;
-        gate_stats(a->sources.gate, &stats);
-        json_t *direct =
-            json_pack("{s:s, s:s, s:I, s:n}", "name", "direct", "kind", "direct", "in_flight",
-                      (json_int_t)(stats.in_flight + stats.ready), "max_in_flight");
-        answer_json(req, 200, json_pack("{s:[o]}", "endpoints", direct));
-}

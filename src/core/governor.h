@@ -284,7 +284,8 @@ size_t governor_look_quarantines(const struct governor *g, size_t from, size_t c
 size_t governor_look_sessions(const struct governor *g, size_t from, size_t count,
                               void (*each)(void *arg, const struct session_view *view), void *arg);
 
-/* A quarantine of a former governor; after governor_pools, which has to name its endpoint. */
+/* A quarantine of a former governor, no longer than one would be now; after governor_pools, which
+ * has to name its endpoint. */
 void governor_import_quarantine(struct governor *g, const struct quarantine_view *q, usec_t now);
 
 #endif

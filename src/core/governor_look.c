@@ -265,7 +265,8 @@ void governor_import_quarantine(struct governor *g, const struct quarantine_view
                 if (!e)
                         continue;
                 struct quarantine_host *h = quarantine_enter(&p->quarantine, span_of(q->host));
-                quarantine_set(h, e->id, q->until);
+                quarantine_set(h, e->id,
+                               usec_min(q->until, usec_add(now, p->policy->quarantine.time)));
                 quarantine_leave(h, now);
         }
 }

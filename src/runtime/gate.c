@@ -430,7 +430,9 @@ void gate_look_sessions(struct gate *g, size_t most,
         for (size_t from = 0; from < most; from += PORTION) {
                 c.count = 0;
                 pthread_mutex_lock(&g->mutex);
-                governor_look_sessions(g->governor, from, PORTION, on_session, &c);
+                governor_look_sessions(g->governor, from,
+                                       most - from < PORTION ? most - from : PORTION, on_session,
+                                       &c);
                 pthread_mutex_unlock(&g->mutex);
                 if (c.count == 0)
                         break;

@@ -10,6 +10,7 @@
 
 const char learned_head[] = "{\"version\": 1, \"scopes\": [\n";
 const char learned_between[] = ",\n";
+const char learned_quarantines[] = "\n], \"quarantines\": [\n";
 const char learned_tail[] = "\n]}\n";
 
 enum kind {
@@ -123,6 +124,19 @@ char *learned_line(const char *key, const struct limiter_memory *m, usec_t now_r
         return line;
 }
 
+char *learned_quarantine_line(const struct learned_quarantine *q, usec_t now_real)
+{
+        if (strlen(q->pool) > LEARNED_MAX_KEY || strlen(q->endpoint) > LEARNED_MAX_KEY ||
+            strlen(q->host) > LEARNED_MAX_KEY)
+                return NULL;
+        json_t *entry =
+            json_pack("{s:s, s:s, s:s, s:f}", "pool", q->pool, "endpoint", q->endpoint, "host",
+                      q->host, "until", usec_seconds(usec_add(now_real, q->left)));
+        char *line = entry ? json_dumps(entry, JSON_REAL_PRECISION(14)) : NULL;
+        json_decref(entry);
+        return line;
+}
+
 /* ---- reading ---- */
 
 /* False where the value is of the wrong type or absurd. */
@@ -206,6 +220,34 @@ static void read_scopes(const json_t *list, usec_t now_real, struct learned *ret
         *ret = l;
 }
 
+static const char *name_of(const json_t *entry, const char *key)
+{
+        const json_t *name = json_object_get(entry, key);
+        return json_string_length(name) <= LEARNED_MAX_KEY ? json_string_value(name) : NULL;
+}
+
+static void read_quarantines(const json_t *list, usec_t now_real, struct learned *l)
+{
+        size_t n = json_array_size(list);
+        l->quarantines = xcalloc(n ? n : 1, sizeof *l->quarantines);
+        for (size_t i = 0; i < n; i++) {
+                const json_t *entry = json_array_get(list, i);
+                const char *pool = name_of(entry, "pool"), *host = name_of(entry, "host");
+                const char *endpoint = name_of(entry, "endpoint");
+                const json_t *until = json_object_get(entry, "until");
+                double end = json_number_value(until);
+                if (!pool || !host || !endpoint || !json_is_number(until) ||
+                    !(end >= 0 && end <= most[PAST])) {
+                        l->unreadable++;
+                        continue;
+                }
+                usec_t left = usec_sub(usec_from_seconds(end), now_real);
+                if (left > 0)
+                        l->quarantines[l->quarantine_count++] = (struct learned_quarantine){
+                            xstrdup(pool), xstrdup(endpoint), xstrdup(host), left};
+        }
+}
+
 int learned_parse(struct span text, usec_t now_real, struct learned *ret, char **ret_why)
 {
         json_error_t error;
@@ -225,6 +267,7 @@ int learned_parse(struct span text, usec_t now_real, struct learned *ret, char *
                 r = -EINVAL;
         } else {
                 read_scopes(scopes, now_real, ret);
+                read_quarantines(json_object_get(root, "quarantines"), now_real, ret);
         }
         json_decref(root);
         return r;
@@ -235,5 +278,11 @@ void learned_done(struct learned *l)
         for (size_t i = 0; i < l->count; i++)
                 free(l->scopes[i].key);
         free(l->scopes);
+        for (size_t i = 0; i < l->quarantine_count; i++) {
+                free(l->quarantines[i].pool);
+                free(l->quarantines[i].endpoint);
+                free(l->quarantines[i].host);
+        }
+        free(l->quarantines);
         *l = (struct learned){0};
 }

@@ -1,5 +1,5 @@
-/* runtime/learned.h - the text of learned.json: what limiters have learned, with moments of the
- * wall clock. */
+/* runtime/learned.h - the text of learned.json: what limiters have learned, and which endpoints
+ * hosts avoid, with moments of the wall clock. */
 #ifndef WEIR_RUNTIME_LEARNED_H
 #define WEIR_RUNTIME_LEARNED_H
 
@@ -18,9 +18,16 @@ struct learned_scope {
         struct limiter_memory memory;
 };
 
+struct learned_quarantine {
+        char *pool, *endpoint, *host; /* owned */
+        usec_t left;                  /* until the host avoids it no more, from now_real on */
+};
+
 struct learned {
         struct learned_scope *scopes; /* owned; used longest ago first */
         size_t count;
+        struct learned_quarantine *quarantines; /* owned; those that are over left out */
+        size_t quarantine_count;
         size_t unreadable; /* entries left out */
 };
 
@@ -32,8 +39,12 @@ struct learned {
  */
 char *learned_line(const char *key, const struct limiter_memory *m, usec_t now_real);
 
-/* What stands before the first entry, between two, and after the last. */
-extern const char learned_head[], learned_between[], learned_tail[];
+/* The same for a quarantine; NULL where a name is too long or no UTF-8. */
+char *learned_quarantine_line(const struct learned_quarantine *q, usec_t now_real);
+
+/* What stands before the first scope, between two entries, between the last scope and the first
+ * quarantine where there are such, and after the last entry. */
+extern const char learned_head[], learned_between[], learned_quarantines[], learned_tail[];
 
 /*
  * Reads a whole file. An entry that makes no sense is left out and counted; what is unknown in an

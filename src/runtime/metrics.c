@@ -166,6 +166,7 @@ const char *metrics_label(enum metric m, size_t cell, char text[static METRICS_L
                 break;
         case LABELS_NONE:
         case LABELS_SCOPE:
+        case LABELS_ENDPOINT:
         case LABELS_BUILD:
                 text[0] = '\0';
                 break;
@@ -189,6 +190,7 @@ bool metrics_shows_zero(enum metric m, size_t cell)
         case LABELS_RETRY:
         case LABELS_RESULT:
         case LABELS_SCOPE:
+        case LABELS_ENDPOINT:
         case LABELS_BUILD:
         default:
                 return true;

@@ -34,6 +34,7 @@ enum metrics_labels {
         LABELS_RETRY,         /* enum metrics_retry */
         LABELS_RESULT,        /* 0 or 1: whether it went well */
         LABELS_SCOPE,         /* asked for, not kept */
+        LABELS_ENDPOINT,      /* the same */
         LABELS_BUILD,         /* the same */
 };
 

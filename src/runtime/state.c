@@ -186,9 +186,17 @@ void state_restore(struct state *s, struct gate *g)
         }
         for (size_t i = 0; i < learned.count; i++)
                 gate_import(g, span_of(learned.scopes[i].key), &learned.scopes[i].memory);
+        for (size_t i = 0; i < learned.quarantine_count; i++) {
+                const struct learned_quarantine *q = &learned.quarantines[i];
+                gate_import_quarantine(
+                    g, &(struct quarantine_view){.pool = q->pool,
+                                                 .endpoint = q->endpoint,
+                                                 .host = q->host,
+                                                 .until = usec_add(clock_now(), q->left)});
+        }
         if (learned.unreadable)
-                log_warn("%s/" FILE_NAME ": %zu scopes make no sense and are learned anew", s->path,
-                         learned.unreadable);
+                log_warn("%s/" FILE_NAME ": %zu entries make no sense and are learned anew",
+                         s->path, learned.unreadable);
         if (learned.count)
                 log_info("restored the limits of %zu scopes from %s/" FILE_NAME, learned.count,
                          s->path);
@@ -202,10 +210,9 @@ struct writing {
         size_t count, bytes;
 };
 
-static void on_scope(void *arg, const char *key, const struct limiter_memory *m)
+/* Takes `line` over; NULL: none. */
+static void write_entry(struct writing *w, char *line)
 {
-        struct writing *w = arg;
-        char *line = learned_line(key, m, clock_real());
         size_t more = line ? strlen(line) + strlen(learned_between) : 0;
         if (line && w->bytes + more < LEARNED_MAX_BYTES) {
                 fprintf(w->file, "%s%s", w->count ? learned_between : "", line);
@@ -215,12 +222,28 @@ static void on_scope(void *arg, const char *key, const struct limiter_memory *m)
         free(line);
 }
 
+static void on_scope(void *arg, const char *key, const struct limiter_memory *m)
+{
+        write_entry(arg, learned_line(key, m, clock_real()));
+}
+
+static void on_quarantine(void *arg, const struct quarantine_view *view)
+{
+        struct learned_quarantine q = {(char *)view->pool, (char *)view->endpoint,
+                                       (char *)view->host, usec_sub(view->until, clock_now())};
+        write_entry(arg, learned_quarantine_line(&q, clock_real()));
+}
+
 /* Closes the file in any case. */
 static int write_all(FILE *file, struct gate *g)
 {
-        struct writing w = {file, 0, strlen(learned_head) + strlen(learned_tail)};
+        struct writing w = {
+            file, 0, strlen(learned_head) + strlen(learned_quarantines) + strlen(learned_tail)};
         fputs(learned_head, file);
         gate_export(g, on_scope, &w);
+        fputs(learned_quarantines, file);
+        w.count = 0;
+        gate_look_quarantines(g, on_quarantine, &w);
         fputs(learned_tail, file);
         int r = 0;
         if (fflush(file) != 0 || ferror(file) || fsync(fileno(file)) < 0)

@@ -87,6 +87,41 @@ static void round_trip(void **state)
         free(line);
 }
 
+/* What is over is left out, and so is what makes no sense. */
+static void quarantines(void **state)
+{
+        (void)state;
+        const struct learned_quarantine q = {"res", "e1:80 \"x\"", "a.example", 300 * SEC};
+        char *line = learned_quarantine_line(&q, NOW), *why = NULL;
+        char *scope = learned_line("a", &whole, NOW);
+        char *text = xasprintf(
+            "%s%s%s%s%s%s%s", learned_head, scope, learned_quarantines, line, learned_between,
+            "{\"pool\": \"res\", \"endpoint\": 1, \"host\": \"a\", \"until\": 1}, 7", learned_tail);
+        struct learned l;
+        assert_int_equal(learned_parse(span_of(text), NOW + 100 * SEC, &l, &why), 0);
+        assert_int_equal(l.count, 1);
+        assert_int_equal(l.quarantine_count, 1);
+        assert_int_equal(l.unreadable, 2);
+        assert_string_equal(l.quarantines[0].pool, q.pool);
+        assert_string_equal(l.quarantines[0].endpoint, q.endpoint);
+        assert_string_equal(l.quarantines[0].host, q.host);
+        assert_int_equal(l.quarantines[0].left, 200 * SEC);
+        learned_done(&l);
+        assert_int_equal(learned_parse(span_of(text), NOW + 300 * SEC, &l, &why), 0);
+        assert_int_equal(l.quarantine_count, 0);
+        learned_done(&l);
+        free(text);
+        free(scope);
+        free(line);
+        char long_name[LEARNED_MAX_KEY + 2];
+        memset(long_name, 'n', sizeof long_name - 1);
+        long_name[sizeof long_name - 1] = '\0';
+        assert_null(
+            learned_quarantine_line(&(struct learned_quarantine){"p", "e", long_name, 1}, NOW));
+        assert_null(
+            learned_quarantine_line(&(struct learned_quarantine){"p", "\xff", "h", 1}, NOW));
+}
+
 static void clock_set_back(void **state)
 {
         (void)state;
@@ -254,9 +289,13 @@ static void entries(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-            cmocka_unit_test(round_trip),  cmocka_unit_test(clock_set_back),
-            cmocka_unit_test(keys),        cmocka_unit_test(most_recently_used_last),
-            cmocka_unit_test(whole_files), cmocka_unit_test(entries),
+            cmocka_unit_test(round_trip),
+            cmocka_unit_test(quarantines),
+            cmocka_unit_test(clock_set_back),
+            cmocka_unit_test(keys),
+            cmocka_unit_test(most_recently_used_last),
+            cmocka_unit_test(whole_files),
+            cmocka_unit_test(entries),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

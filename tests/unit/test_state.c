@@ -157,6 +157,73 @@ static void over_a_restart(void **state)
         assert_int_equal(clear(dir, "learned.json"), 1); /* and no temporary file */
 }
 
+/* ---- pools ---- */
+
+static const struct endpoint_policy ways[] = {{"first", 1, 1, NULL}, {"second/1", 1, 1, NULL}};
+static const struct pool_policy pool = {.name = "res",
+                                        .endpoints = ways,
+                                        .endpoint_count = COUNT_OF(ways),
+                                        .quarantine = {.after = 1, .time = 600 * SEC},
+                                        .generation = 1};
+
+/* By which endpoint it went, or NULL. */
+static const char *go(enum answer_class class, usec_t wait)
+{
+        static struct lane_policy by_endpoint;
+        struct ticket t = {0};
+        by_endpoint = policy;
+        by_endpoint.by_endpoint = true;
+        struct ticket_wish w = {.key = span_of("a:80 endpoint=res"),
+                                .client = span_of("a"),
+                                .policy = &by_endpoint,
+                                .pool = &pool,
+                                .host = span_of("a"),
+                                .deadline = USEC_MAX - 1};
+        enum ticket_reply reply = gate_ask(g, &t, &w);
+        const char *by = reply == TICKET_GRANTED ? t.endpoint->name : NULL;
+        if (by)
+                gate_answer(g, &t,
+                            &(struct answer){.class = class, .wait_named = wait > 0, .wait = wait});
+        gate_cancel(g, &t);
+        return by;
+}
+
+static void tell_pools(void)
+{
+        const struct pool_policy *const pools[] = {&pool};
+        gate_pools(g, pools, 1);
+}
+
+static void on_look_at_limiter(void *arg, const struct governor_change *view)
+{
+        if (strcmp(view->key, "a:80 endpoint=res/second%2F1") == 0)
+                *(struct governor_change *)arg = *view;
+}
+
+/* The one endpoint is avoided, the other has a hold: after a restart as before. */
+static void endpoints_over_a_restart(void **state)
+{
+        (void)state;
+        tell_pools();
+        assert_string_equal(go(ANSWER_BLOCKED, 0), "first");
+        assert_string_equal(go(ANSWER_THROTTLED, 60 * SEC), "second/1");
+        assert_null(go(ANSWER_SUCCESS, 0));
+        struct state *s = open_state(dir);
+        state_save(s, g);
+        again();
+        tell_pools();
+        state_restore(s, g);
+        struct governor_change after = {.key = NULL};
+        gate_look(g, on_look_at_limiter, &after);
+        assert_non_null(after.key);
+        assert_true(after.view.closed_until > after.now + 55 * SEC);
+        assert_null(go(ANSWER_SUCCESS, 0));
+        assert_true(gate_reset(g, span_of("a:80 endpoint=res/second%2F1")));
+        assert_string_equal(go(ANSWER_SUCCESS, 0), "second/1");
+        assert_string_equal(go(ANSWER_SUCCESS, 0), "second/1"); /* "first" is still avoided */
+        state_close(s);
+}
+
 static void a_reset_is_saved_as_well(void **state)
 {
         (void)state;
@@ -339,6 +406,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test_setup_teardown(over_a_restart, setup, teardown),
+            cmocka_unit_test_setup_teardown(endpoints_over_a_restart, setup, teardown),
             cmocka_unit_test_setup_teardown(a_reset_is_saved_as_well, setup, teardown),
             cmocka_unit_test_setup_teardown(saves_only_what_is_new, setup, teardown),
             cmocka_unit_test_setup_teardown(damaged_files, setup, teardown),

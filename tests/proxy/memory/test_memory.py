@@ -186,7 +186,7 @@ def test_one_bad_scope_is_left_out(tmp_path, origin):
     text = json.dumps({"version": 1, "scopes": bad + [whole]})
     (tmp_path / "learned.json").write_text(text)
     with Weir(tmp_path) as proxy:
-        proxy.log.wait("3 scopes make no sense")
+        proxy.log.wait("3 entries make no sense")
         assert get(proxy.port, origin.url + "/").status == 200
         row = json_line(proxy.series_path, lambda r: r["event"] == "restored")
         assert row["rate"] == 17.5
