@@ -27,6 +27,7 @@ LIBRARIES = {
     "openssl/": ["proxy"],
     "yaml.h": ["config"],
     "jansson.h": ["runtime", "proxy", "admin", "cli"],
+    "crypt.h": ["proxy"],
     "libpsl.h": ["runtime"],
     "nettle/": ["runtime"],
     "systemd/": ["runtime"],

@@ -140,6 +140,17 @@ static void on_restart_key(void *arg, const char *key)
         log_warn("%s has changed: that takes effect with the next start", key);
 }
 
+/* A proxy that anybody can reach and use will be found, and used. */
+static void warn_of_openness(const struct config *config)
+{
+        bool open = false;
+        for (char *const *address = config->listen; *address; address++)
+                open = open || !config_is_on_loopback(*address);
+        if (open && config_admits_everybody(config))
+                log_warn("the proxy listens on more than loopback, and whoever reaches it may use "
+                         "it: narrow clients.allow, or set clients.users");
+}
+
 /* 0 or -errno, with a fault where it cannot be used. */
 static int put_in_force(struct run *run, struct config *config, struct config_faults *faults,
                         struct restart *restart)
@@ -153,6 +164,7 @@ static int put_in_force(struct run *run, struct config *config, struct config_fa
                 return r;
         }
         config_needs_restart(run->config, config, on_restart_key, restart);
+        warn_of_openness(config);
         log_set(config->log.level, config->log.format);
         admin_reload(run->admin, config);
         config_unref(run->config);
@@ -180,11 +192,11 @@ static void reload(struct run *run, uint64_t asked)
         struct restart restart = {NULL, 0};
         sd_tell_reloading();
         bool good = read_anew(run, &faults, &restart);
+        metrics_add(server_metrics_writer(run->server), METRIC_RELOADS, good, 1);
         if (good)
                 log_info("configuration reloaded");
         else
                 log_error("the configuration was not reloaded: the old one stays in force");
-        metrics_add(server_metrics_writer(run->server), METRIC_RELOADS, good, 1);
         if (asked)
                 admin_reload_done(run->admin, asked,
                                   &(struct admin_reloaded){.path = run->path,
@@ -323,6 +335,7 @@ static void serve_to_the_end(struct run *run)
 {
         if (start_admin(run) < 0)
                 abort(); /* no thread, no eventfd: nothing else would go either */
+        warn_of_openness(run->config);
         log_info("ready: %u workers, configuration %s", run->config->workers,
                  run->path ? run->path : "built in");
         plan_save(run);

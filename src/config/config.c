@@ -347,6 +347,23 @@ bool config_is_on_loopback(const char *address)
         return yes;
 }
 
+/* The whole of the address space of one kind, or half of it. */
+static bool is_everywhere(const struct cidr *c)
+{
+        static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+        bool v4 = memcmp(c->address, mapped, sizeof mapped) == 0;
+        return v4 ? c->prefix <= 97 : c->prefix <= 1;
+}
+
+bool config_admits_everybody(const struct config *c)
+{
+        const struct cidr_set *allow = &c->clients.allow;
+        for (size_t i = 0; i < allow->count; i++)
+                if (is_everywhere(&allow->list[i]))
+                        return c->clients.users[0] == '\0';
+        return false;
+}
+
 static void settle_policy(const struct config *c, struct policy *p, unsigned generation)
 {
         struct limiter_policy *l = &p->lane.limit;

@@ -22,6 +22,7 @@ struct config {
         usec_t shutdown_grace;
         struct {
                 struct cidr_set allow;
+                char *users; /* a file; "": nobody is asked for a name */
                 usec_t header_timeout, idle_timeout;
                 size_t max_header, max_body; /* bytes */
                 unsigned max_connections;
@@ -102,6 +103,9 @@ const struct policy *config_policy(const struct config *c, struct span host);
 
 /* Is there a host whose HTTPS is opened (intercept)? */
 bool config_opens_https(const struct config *c);
+
+/* Do clients.allow and clients.users let in whoever comes? */
+bool config_admits_everybody(const struct config *c);
 
 /* Can an address of `listen` or admin.listen be reached from this machine alone? Local sockets can,
  * by those whom the file system lets. */

@@ -13,6 +13,7 @@
 struct access_entry {
         usec_t real; /* wall clock at the arrival */
         const char *client;
+        const char *user; /* NULL: nobody is asked for a name */
         struct span method;
         const char
             *url; /* as the client sent it; values of the query that look secret are hidden */

@@ -47,6 +47,7 @@ static void client_free(struct client *c)
         }
         list_remove(&c->link);
         intake_reset(&c->intake);
+        free(c->user);
         metrics_add(w->metrics, METRIC_CONNECTIONS, 0, (uint64_t)-1);
         free(c);
         worker_check_drained(w);

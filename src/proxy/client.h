@@ -13,6 +13,7 @@
 #include "base/list.h"
 #include "proxy/intake.h"
 #include "proxy/worker.h"
+#include "runtime/digest.h"
 
 struct exchange;
 struct intercept;
@@ -31,6 +32,9 @@ struct client {
         bool refused;                /* told to go; what it still sends is dropped */
         struct intercept *intercept; /* what was made of its CONNECT; NULL: there was none */
         struct exchange *exchange;   /* the request that it waits for; NULL between requests */
+        char *user;                  /* that its CONNECT named; owned; NULL: none */
+        uint64_t login_serial;       /* the users among whom `login` was found; 0: it was not */
+        uint8_t login[DIGEST_SIZE];
         struct sockaddr_storage peer;
         char address[INET6_ADDRSTRLEN]; /* text; "unix" for a local socket */
 };

@@ -10,6 +10,7 @@
 #include "proxy/client.h"
 #include "proxy/exchange_state.h"
 #include "proxy/intercept.h"
+#include "proxy/login.h"
 #include "proxy/relay.h"
 #include "proxy/request_scope.h"
 #include "proxy/tunnel.h"
@@ -58,6 +59,7 @@ void exchange_close(struct exchange *ex, enum outcome outcome)
         give_ticket_back(ex);
         list_remove(&ex->link);
         metrics_add(w->metrics, METRIC_OPEN, 0, (uint64_t)-1);
+        login_leave(ex);
         message_done(&ex->message);
         config_unref(ex->config);
         free(ex->scope);
@@ -175,11 +177,17 @@ void exchange_refuse_turn(struct exchange *ex, enum ticket_reply reply)
 
 /* ---- its turn ---- */
 
+/* Whose turn it is, and whose limit. */
+static struct span who(const struct exchange *ex)
+{
+        return span_of(ex->user ? ex->user : ex->client->address);
+}
+
 /* Whose requests go by one endpoint, and in order. */
 static struct span session_of(const struct exchange *ex)
 {
         const struct egress_config *pool = ex->policy->pool;
-        return pool && pool->sticky == EGRESS_STICKY_CLIENT ? span_of(ex->client->address)
+        return pool && pool->sticky == EGRESS_STICKY_CLIENT ? who(ex)
                                                             : ex->message.steering.session;
 }
 
@@ -188,7 +196,7 @@ static struct ticket_wish wish_for(const struct exchange *ex, usec_t from)
         const struct policy *policy = ex->policy;
         return (struct ticket_wish){
             .key = span_of(ex->scope),
-            .client = span_of(ex->client->address),
+            .client = who(ex),
             .policy = &policy->lane,
             .pool = policy->pool ? &policy->pool->policy : NULL,
             .host = span_of(ex->message.host),
@@ -246,7 +254,7 @@ void exchange_ask(struct exchange *ex)
             .port = ex->message.port,
             .target = span_of(ex->message.target),
             .fields = &ex->message.fields,
-            .client = span_of(ex->client->address),
+            .client = who(ex),
             .session = ex->message.steering.session,
         });
         enum ticket_reply reply = ask(ex);
@@ -268,11 +276,28 @@ static struct exchange *exchange_new(struct worker *w, struct client *c, struct 
         ex->ticket.worker = w->index;
         ex->arrived = clock_now();
         ex->arrived_real = clock_real();
+        list_init(&ex->login_link);
         list_append(&w->exchanges, &ex->link);
         metrics_add(w->metrics, METRIC_OPEN, 0, 1);
         evhttp_request_set_on_complete_cb(req, on_replied, ex);
         client_begin(c, ex);
         return ex;
+}
+
+void exchange_begin(struct exchange *ex)
+{
+        struct message *m = &ex->message;
+        if (m->chunked && evbuffer_get_length(evhttp_request_get_input_buffer(ex->req)) == 0)
+                fields_add(&m->fields, span_of("Content-Length"), span_of("0"));
+        ex->policy = config_policy(ex->config, span_of(m->host));
+        if (ex->policy->https == HTTPS_UPGRADE && !m->connect)
+                message_upgrade(m);
+        if (m->connect && !tunnel_may_open(ex))
+                return;
+        if (m->connect && ex->policy->https == HTTPS_INTERCEPT)
+                intercept_open(ex);
+        else
+                exchange_ask(ex);
 }
 
 void exchange_receive(struct evhttp_request *req, void *worker)
@@ -301,18 +326,7 @@ void exchange_receive(struct evhttp_request *req, void *worker)
                                                         .detail = "",
                                                         .text = fault.text,
                                                         .close = fault.close});
-        } else {
-                if (ex->message.chunked &&
-                    evbuffer_get_length(evhttp_request_get_input_buffer(req)) == 0)
-                        fields_add(&ex->message.fields, span_of("Content-Length"), span_of("0"));
-                ex->policy = config_policy(ex->config, span_of(ex->message.host));
-                if (ex->policy->https == HTTPS_UPGRADE && !ex->message.connect)
-                        message_upgrade(&ex->message);
-                if (ex->message.connect && !tunnel_may_open(ex))
-                        return;
-                if (ex->message.connect && ex->policy->https == HTTPS_INTERCEPT)
-                        intercept_open(ex);
-                else
-                        exchange_ask(ex);
+        } else if (login_admit(ex)) {
+                exchange_begin(ex);
         }
 }

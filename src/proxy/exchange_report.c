@@ -82,6 +82,7 @@ static void write_access_log(const struct exchange *ex, usec_t duration, size_t 
         struct access_entry e = {
             .real = ex->arrived_real,
             .client = ex->client->address,
+            .user = ex->user,
             .method = ex->message.method,
             .url = url_of(ex),
             .scope = ex->scope,

@@ -10,6 +10,7 @@
 #include "core/outcome.h"
 #include "core/retry.h"
 #include "egress/upstream.h"
+#include "proxy/credentials.h"
 #include "proxy/message.h"
 #include "proxy/peek.h"
 #include "proxy/reply.h"
@@ -35,6 +36,9 @@ struct exchange {
         struct message message;
         char *scope;
         enum exchange_state state;
+        struct credentials credentials;
+        const char *user;       /* who asks; NULL: nobody is asked for a name */
+        struct list login_link; /* among those that wait for one password to be checked */
 
         struct ticket ticket;
         bool ticket_out; /* the governor has it: waiting or in flight */
@@ -80,6 +84,9 @@ bool exchange_ask_again(struct exchange *ex, usec_t wait, bool budgeted, bool el
 
 /* weir's own answer where the governor refuses it a turn. */
 void exchange_refuse_turn(struct exchange *ex, enum ticket_reply reply);
+
+/* The client may use the proxy: it goes on. */
+void exchange_begin(struct exchange *ex);
 
 /* Asks the governor for its first turn. */
 void exchange_ask(struct exchange *ex);

@@ -93,10 +93,14 @@ static const char *reason_phrase(int status)
                 return "Bad Request";
         case 403:
                 return "Forbidden";
+        case 407:
+                return "Proxy Authentication Required";
         case 408:
                 return "Request Timeout";
         case 413:
                 return "Content Too Large";
+        case 429:
+                return "Too Many Requests";
         case 431:
                 return "Request Header Fields Too Large";
         case 501:
@@ -131,6 +135,9 @@ void reply_refuse(struct evhttp_request *req, const struct reply_refusal *r,
                 add_field(req, "Retry-After",
                           xasprintf("%llu",
                                     (unsigned long long)((r->retry_after - 1) / USEC_PER_SEC + 1)));
+        if (r->status == 407) /* RFC 7617, 2 */
+                evhttp_add_header(out, "Proxy-Authenticate",
+                                  "Basic realm=\"weir\", charset=\"UTF-8\"");
         annotate(req, note);
         if (r->close)
                 close_after(req);

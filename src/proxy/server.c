@@ -117,10 +117,14 @@ static int need_tls(struct server *s, const struct config *config, char **ret_er
         return r;
 }
 
-/* What requests would fail for the lack of: files that the configuration names, and the CA. */
-static int need_files(struct server *s, const struct config *config, char **ret_error)
+/* What requests would fail for the lack of: files that the configuration names, and the CA. The
+ * users are the caller's to unref, whatever else fails. */
+static int need_files(struct server *s, const struct config *config, struct users **ret_users,
+                      char **ret_error)
 {
-        int r = check_ca_file(&config->defaults, ret_error);
+        int r = users_load(config->clients.users, ret_users, ret_error);
+        if (r == 0)
+                r = check_ca_file(&config->defaults, ret_error);
         for (size_t i = 0; r == 0 && i < config->rule_count; i++)
                 r = check_ca_file(&config->rules[i], ret_error);
         return r < 0 ? r : need_tls(s, config, ret_error);
@@ -136,7 +140,8 @@ static void tell_pools(const struct server *s, const struct config *config)
 }
 
 /* Signals belong to the thread that called server_start. */
-static int start_workers(struct server *s, struct config *config, char **ret_error)
+static int start_workers(struct server *s, struct config *config, struct users *users,
+                         char **ret_error)
 {
         sigset_t all, before;
         int r = 0;
@@ -145,8 +150,8 @@ static int start_workers(struct server *s, struct config *config, char **ret_err
         for (; s->started < s->worker_count && r == 0; s->started++) {
                 const int *listeners;
                 size_t count = listening_take(s->listening, s->started, &listeners);
-                r = worker_start(&s->workers[s->started], s->started, &s->shared, config, listeners,
-                                 count);
+                r = worker_start(&s->workers[s->started], s->started, &s->shared, config, users,
+                                 listeners, count);
                 if (r < 0) {
                         *ret_error = xasprintf("cannot start a worker: %s", strerror(-r));
                         break;
@@ -160,12 +165,15 @@ static int start_workers(struct server *s, struct config *config, char **ret_err
 static void server_free(struct server *s)
 {
         listening_free(s->listening);
+        login_desk_free(s->shared.logins);
         intercept_tls_free(s->shared.tls);
         gate_free(s->shared.gate);
         sink_close(s->shared.access);
         sink_close(s->series);
         if (s->shared.done >= 0)
                 close(s->shared.done);
+        if (s->shared.taken >= 0)
+                close(s->shared.taken);
         metrics_free(s->shared.metrics);
         reports_free(s->shared.reports);
         free(s->shared.via);
@@ -200,9 +208,12 @@ int server_start_on(const struct listening_socket *sockets, size_t socket_count,
         s->shared.via = xasprintf("weir (%08x)", (unsigned)prng_next(&prng));
         s->shared.metrics = metrics_new(s->worker_count + 1);
         s->shared.reports = reports_new(s->worker_count);
+        s->shared.logins = login_desk_new(s->worker_count);
         s->shared.done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        s->shared.taken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         s->state_dir = state_path(state);
-        int r = need_files(s, config, ret_error);
+        struct users *users = NULL;
+        int r = need_files(s, config, &users, ret_error);
         if (r == 0)
                 r = open_logs(s, config, ret_error);
         if (r == 0) {
@@ -213,7 +224,8 @@ int server_start_on(const struct listening_socket *sockets, size_t socket_count,
                                  : listening_open(s->listening, config->listen, ret_error);
         }
         if (r == 0)
-                r = start_workers(s, config, ret_error);
+                r = start_workers(s, config, users, ret_error);
+        users_unref(users);
         if (r < 0) {
                 server_stop(s, 0, NULL);
                 return r;
@@ -228,15 +240,36 @@ unsigned server_port(const struct server *s)
         return listening_port(s->listening);
 }
 
+#define TAKEN_WITHIN USEC_PER_SEC
+
+/* Until all workers have it, so that whoever is told of the reload finds it done; but not for long:
+ * one that is stuck must not keep the others' owner. */
+static void hand_out(struct server *s, struct config *config, struct users *users)
+{
+        usec_t deadline = usec_add(clock_now(), TAKEN_WITHIN);
+        struct pollfd p = {.fd = s->shared.taken, .events = POLLIN};
+        uint64_t n, taken = 0;
+        ssize_t ignored = read(s->shared.taken, &n, sizeof n); /* late ones of before */
+        (void)ignored;
+        for (unsigned i = 0; i < s->started; i++)
+                worker_reload(&s->workers[i], config, users);
+        while (taken < s->started && clock_now() < deadline) {
+                poll(&p, 1, (int)(usec_sub(deadline, clock_now()) / USEC_PER_MSEC) + 1);
+                if (read(s->shared.taken, &n, sizeof n) == sizeof n)
+                        taken += n;
+        }
+}
+
 int server_reload(struct server *s, struct config *config, char **ret_error)
 {
-        int r = need_files(s, config, ret_error);
-        if (r < 0)
-                return r;
-        tell_pools(s, config);
-        for (unsigned i = 0; i < s->started; i++)
-                worker_reload(&s->workers[i], config);
-        return 0;
+        struct users *users = NULL;
+        int r = need_files(s, config, &users, ret_error);
+        if (r == 0) {
+                tell_pools(s, config);
+                hand_out(s, config, users);
+        }
+        users_unref(users);
+        return r;
 }
 
 bool server_beats(struct server *s)

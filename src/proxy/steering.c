@@ -81,3 +81,13 @@ bool steering_take(struct steering *s, struct span name, struct span value, cons
         }
         return true;
 }
+
+bool steering_offer_session(struct steering *s, struct span session)
+{
+        struct steering named = {.seen = 0};
+        if (!read_session(&named, session))
+                return false;
+        if (s->session.len == 0)
+                s->session = session;
+        return true;
+}

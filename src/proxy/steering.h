@@ -31,4 +31,8 @@ void steering_init(struct steering *s); /* nothing given */
  */
 bool steering_take(struct steering *s, struct span name, struct span value, const char **ret_fault);
 
+/* A session that was named in another way: it counts where Weir-Session does not name one.
+ * `session` is borrowed. False: it is not what Weir-Session may be either. */
+bool steering_offer_session(struct steering *s, struct span session);
+
 #endif

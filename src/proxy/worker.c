@@ -66,16 +66,41 @@ void worker_check_drained(struct worker *w)
                 event_base_loopexit(w->base, NULL);
 }
 
+static void add_one(int eventfd)
+{
+        uint64_t one = 1;
+        ssize_t ignored = write(eventfd, &one, sizeof one);
+        (void)ignored;
+}
+
+static void take_news(struct worker *w)
+{
+        struct worker_news *news = atomic_exchange(&w->news, NULL);
+        if (!news)
+                return;
+        config_unref(w->config);
+        w->config = news->config;
+        login_book_use(&w->logins, news->users);
+        free(news);
+        apply_config(w);
+        add_one(w->shared->taken);
+}
+
+static void drop_news(struct worker_news *news)
+{
+        if (!news)
+                return;
+        config_unref(news->config);
+        users_unref(news->users);
+        free(news);
+}
+
 static void on_letters(void *arg)
 {
         struct worker *w = arg;
         atomic_store(&w->asked_for_a_beat, false);
-        struct config *config = atomic_exchange(&w->new_config, NULL);
-        if (config) {
-                config_unref(w->config);
-                w->config = config;
-                apply_config(w);
-        }
+        take_news(w);
+        login_take_checked(w);
         struct ticket *t;
         enum ticket_reply reply;
         while ((t = gate_next(w->shared->gate, w->index, &reply)))
@@ -99,9 +124,7 @@ static void *run(void *arg)
         acceptor_enter(&w->acceptor);
         event_base_dispatch(w->base);
         atomic_store(&w->ended, true);
-        uint64_t one = 1;
-        ssize_t ignored = write(w->shared->done, &one, sizeof one);
-        (void)ignored;
+        add_one(w->shared->done);
         return NULL;
 }
 
@@ -117,7 +140,8 @@ static void make_http(struct worker *w)
 }
 
 int worker_start(struct worker *w, unsigned index, struct worker_shared *shared,
-                 struct config *config, const int *listeners, size_t listener_count)
+                 struct config *config, struct users *users, const int *listeners,
+                 size_t listener_count)
 {
         w->index = index;
         w->shared = shared;
@@ -125,6 +149,8 @@ int worker_start(struct worker *w, unsigned index, struct worker_shared *shared,
         w->config = config_ref(config);
         list_init(&w->clients);
         list_init(&w->exchanges);
+        login_book_init(&w->logins);
+        login_book_use(&w->logins, users_ref(users));
         prng_init(&w->prng, clock_real() * (index + 1));
         w->base = event_base_new();
         w->scratch = evbuffer_new();
@@ -134,6 +160,7 @@ int worker_start(struct worker *w, unsigned index, struct worker_shared *shared,
         if (r < 0)
                 return r;
         gate_attach(shared->gate, index, &w->mailbox);
+        login_desk_attach(shared->logins, index, &w->mailbox);
         if (index == 0) {
                 w->timer = event_new(w->base, gate_timer(shared->gate), EV_READ | EV_PERSIST,
                                      on_gate_timer, w);
@@ -154,9 +181,11 @@ int worker_start(struct worker *w, unsigned index, struct worker_shared *shared,
         return -pthread_create(&w->thread, NULL, run, w);
 }
 
-void worker_reload(struct worker *w, struct config *config)
+void worker_reload(struct worker *w, struct config *config, struct users *users)
 {
-        config_unref(atomic_exchange(&w->new_config, config_ref(config)));
+        struct worker_news *news = xmalloc(sizeof *news);
+        *news = (struct worker_news){config_ref(config), users_ref(users)};
+        drop_news(atomic_exchange(&w->news, news));
         mailbox_ring(&w->mailbox);
 }
 
@@ -198,6 +227,7 @@ void worker_join(struct worker *w)
         event_base_loop(w->base, EVLOOP_NONBLOCK); /* what bufferevents have put off holds memory */
         event_base_free(w->base);
         free(w->listeners);
+        login_book_done(&w->logins);
         config_unref(w->config);
-        config_unref(atomic_load(&w->new_config));
+        drop_news(atomic_load(&w->news));
 }

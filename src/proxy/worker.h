@@ -12,6 +12,8 @@
 #include "base/prng.h"
 #include "config/config.h"
 #include "egress/upstream.h"
+#include "proxy/login.h"
+#include "proxy/login_desk.h"
 #include "runtime/acceptor.h"
 #include "runtime/gate.h"
 #include "runtime/mailbox.h"
@@ -24,10 +26,18 @@ struct worker_shared {
         struct gate *gate;
         struct intercept_tls *tls; /* NULL as long as no configuration opens HTTPS */
         struct sink *access;       /* NULL: no access log */
+        struct login_desk *logins;
         char *via; /* our entry in Via: the name, and a comment that tells this instance */
         int done;  /* an eventfd: each worker adds one when its loop has ended */
+        int taken; /* the same when it has taken what a reload brings */
         struct reports *reports;
         struct metrics *metrics; /* a writer for each worker, and one for the main thread */
+};
+
+/* What a reload brings. */
+struct worker_news {
+        struct config *config;
+        struct users *users; /* NULL: nobody is asked for a name */
 };
 
 /* Everything here but the letters is touched by the worker's own thread alone. */
@@ -47,23 +57,26 @@ struct worker {
         struct list clients;
         struct client *client_by_connection; /* hash */
         struct list exchanges;
+        struct login_book logins;
         struct intercept_leaves *leaves; /* NULL until it opens HTTPS */
         struct evbuffer *scratch;        /* empty between uses */
         struct prng prng;
         struct event *timer; /* worker 0: the gate's */
         bool draining;
         /* letters: left by the main thread, which then rings the mailbox */
-        _Atomic(struct config *) new_config;
+        _Atomic(struct worker_news *) news;
         atomic_bool asked_to_drain, asked_to_stop, asked_for_a_beat;
         atomic_bool ended; /* left by its own thread: the loop turns no more */
 };
 
 /* Takes the listening sockets over. 0 or -errno. */
 int worker_start(struct worker *w, unsigned index, struct worker_shared *shared,
-                 struct config *config, const int *listeners, size_t listener_count);
+                 struct config *config, struct users *users, const int *listeners,
+                 size_t listener_count);
 
 /* From the main thread. */
-void worker_reload(struct worker *w, struct config *config); /* takes a reference of its own */
+/* Takes references of its own. */
+void worker_reload(struct worker *w, struct config *config, struct users *users);
 bool worker_beats(struct worker *w); /* has its loop turned since it was asked this last? */
 void worker_drain(struct worker *w); /* no new connections; ends when its exchanges have ended */
 void worker_stop(struct worker *w);  /* drops what is still open, and ends */

@@ -2,6 +2,9 @@
 #ifndef WEIR_RUNTIME_DIGEST_H
 #define WEIR_RUNTIME_DIGEST_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/span.h"
 
 #define DIGEST_TEXT_SIZE 17
@@ -12,5 +15,10 @@
  * the secret can check the guess.
  */
 void digest_text(struct span secret, char ret[DIGEST_TEXT_SIZE]);
+
+#define DIGEST_SIZE 32
+
+/* The SHA-256 of several texts, each with its length before it. */
+void digest_bytes(const struct span *texts, size_t count, uint8_t ret[DIGEST_SIZE]);
 
 #endif

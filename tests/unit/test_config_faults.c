@@ -139,7 +139,7 @@ static const struct {
     {"ca: {key: x}\n", "f:1:11: ca.key: ca.certificate is missing\n"},
     {"ca: {certificate: x, key: \"\"}\n", "f:1:19: ca.certificate: ca.key is missing\n"},
     {"ca: {certificate: x, key: [y]}\n", "f:1:27: ca.key: expected a text, got a list\n"},
-    {"clients: {users: x}\n", "f:1:11: clients.users: not available in this version\n"},
+    {"clients: {users: [x]}\n", "f:1:18: clients.users: expected a text, got a list\n"},
     {"pools: [x]\n", "f:1:8: pools: expected keys, got a list\n"},
     {"pools: {direct: {endpoints: direct}, \"a b\": {endpoints: direct}, c: x, d: {}}\n",
      "f:1:9: pools.direct: \"direct\" is the way out that is no pool\n"
