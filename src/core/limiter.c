@@ -270,7 +270,7 @@ static void grow_adaptive(struct limiter *l, const struct limiter_pass *pass)
         if (!pass->limited || pass->why == LIMITER_BOUND || pass->why == LIMITER_QUOTA)
                 return;
         if (pass->why == LIMITER_SLOT)
-                slots_grow(&l->slots, pass->in_flight);
+                slots_grow(&l->slots, pass->in_flight, pace_budgeted(&l->pace));
         else if ((!l->hold.closed || l->pace.slow_start) && is_usable(l))
                 pace_grow(&l->pace, l->srtt);
 }
@@ -288,13 +288,17 @@ static void grow(struct limiter *l, const struct limiter_pass *pass, usec_t now)
 static enum limiter_event accepted(struct limiter *l, const struct limiter_pass *pass, bool served,
                                    usec_t now)
 {
-        if (served)
+        if (served) {
                 measure(l, usec_sub(now, pass->sent));
+                slots_accepted(&l->slots, pass->in_flight);
+        }
         count(l, now);
         hold_accepted(&l->hold);
         l->unmoved = 0;
-        if (served && is_adaptive(l) && l->pace.rate <= 0)
+        if (served && is_adaptive(l) && l->pace.rate <= 0) {
                 pace_start_accepted(&l->pace, allowed(l), l->srtt);
+                l->paced_since = now;
+        }
         if (pass->probe && l->hold.closed) {
                 reopen(l, pass->sent, hold_reopen(&l->hold, now), now);
                 return told(l, LIMITER_REOPENED);
@@ -329,7 +333,12 @@ static void first_refused(struct limiter *l, const struct limiter_pass *pass, us
 static void cut_adaptive(struct limiter *l, const struct limiter_pass *pass, bool overloaded,
                          usec_t wait, usec_t now)
 {
-        slots_refused(&l->slots, pass->in_flight, l->pace.slow_start);
+        enum slots_refusal slots = slots_refused(&l->slots, pass->in_flight, l->refused_epochs > 1);
+        if (slots == SLOTS_TRIAL_REFUSED && !overloaded) {
+                pace_spare(&l->pace);
+                pace_delay(&l->pace, paced_rate(l, now), now);
+                return;
+        }
         pace_cut(&l->pace, &(struct pace_refusal){
                                .first = l->refused_epochs == 1,
                                .overloaded = overloaded,
@@ -337,8 +346,17 @@ static void cut_adaptive(struct limiter *l, const struct limiter_pass *pass, boo
                                .recent = pass->recent,
                                .delivered = delivered(l, now),
                            });
+        if (slots == SLOTS_FOUND && !overloaded)
+                pace_carry(&l->pace, l->slots.known / usec_seconds(l->srtt));
         pace_budget(&l->pace, l->srtt, l->episode_refusals, 0);
         pace_delay(&l->pace, paced_rate(l, now), now);
+}
+
+/* Before there was a rate some went at once: that they were too many together tells nothing about
+ * it. */
+static bool is_first_burst(const struct limiter *l, const struct limiter_pass *pass)
+{
+        return l->pace.slow_start && l->refused_epochs == 1 && pass->sent < l->paced_since;
 }
 
 static void hold_as_named(struct limiter *l, usec_t wait, bool again, usec_t now)
@@ -398,13 +416,16 @@ static enum limiter_event refused(struct limiter *l, const struct limiter_pass *
                 return told_refused(l, true, stretch, now);
         }
         l->refused_epochs++;
-        if (is_adaptive(l))
+        bool cut = l->policy.algorithm != LIMITER_FIXED;
+        if (is_adaptive(l) && is_first_burst(l, pass))
+                cut = false;
+        else if (is_adaptive(l))
                 cut_adaptive(l, pass, overloaded, wait, now);
         else if (l->policy.algorithm == LIMITER_AIMD)
                 aimd_cut(&l->aimd, &l->policy);
         l->cut = now;
         hold_after_cut(l, wait, stretch, now);
-        return told_refused(l, l->policy.algorithm != LIMITER_FIXED, stretch, now);
+        return told_refused(l, cut, stretch, now);
 }
 
 /* Refused for what others did: nothing is learned from it, but nothing is to be had either. */

@@ -29,9 +29,10 @@ struct limiter {
         usec_t spaced; /* nothing before: max_rate and min_delay, counted from the last send */
         enum limiter_why why; /* what held back the next request last */
         uint64_t sends;
-        usec_t srtt; /* smoothed time to the head of an accepted answer; 0 = none yet */
-        usec_t cut;  /* t_cut: refusals of requests sent before are old news */
-        usec_t calm; /* no growth before: the host was overloaded */
+        usec_t srtt;        /* smoothed time to the head of an accepted answer; 0 = none yet */
+        usec_t cut;         /* t_cut: refusals of requests sent before are old news */
+        usec_t paced_since; /* the first answer was accepted */
+        usec_t calm;        /* no growth before: the host was overloaded */
         unsigned episode_refusals;
         unsigned refused_epochs; /* with nothing accepted between */
         bool full_hold;          /* closed for as long as the host said, or by the circuit */

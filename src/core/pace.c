@@ -12,6 +12,7 @@ static const double cut_free = .10;    /* cut below R_max where a refusal costs 
 static const double cut_held = .15;    /* the same where each costs a named wait */
 static const double trust = .80;       /* of the last second's sends, after slow start */
 static const double known_again = .25; /* progress from which a refusal tells of R_max anew */
+static const double over_slots = 1.5;  /* times what the slots carry: they limit, not the rate */
 static const double quota_below = .80; /* a cycle that carried less than this share of R */
 static const usec_t climb_min = 2 * USEC_PER_SEC;
 static const usec_t climb_rtts = 8;
@@ -101,6 +102,11 @@ static void grow_resuming(struct pace *p, usec_t srtt)
                 p->resume = 0;
 }
 
+double pace_budgeted(const struct pace *p)
+{
+        return p->rate * usec_seconds(p->time);
+}
+
 void pace_grow(struct pace *p, usec_t srtt)
 {
         if (p->resume > 0) {
@@ -113,7 +119,7 @@ void pace_grow(struct pace *p, usec_t srtt)
         }
         /* Far below R_max few requests pass: there each counts for as many as would at R_max. */
         double requests = p->requests * fmin(1, p->rate / p->max);
-        p->x += 1 / fmax(requests, p->rate * usec_seconds(p->time));
+        p->x += 1 / fmax(requests, pace_budgeted(p));
         set_rate(p, p->x < 1 ? p->max - (p->max - p->low) * cube(1 - p->x)
                              : p->max * (1 + drop * cube(curve * (p->x - 1))));
 }
@@ -150,6 +156,17 @@ void pace_cut(struct pace *p, const struct pace_refusal *r)
                 double cut = accelerating ? cut_fast : r->wait_named ? cut_held : cut_free;
                 set_rate(p, clamp((1 - drop) * r->delivered, old / 2, (1 - cut) * old));
         }
+}
+
+void pace_spare(struct pace *p)
+{
+        p->steady = true;
+}
+
+void pace_carry(struct pace *p, double rate)
+{
+        set_rate(p, fmax(p->rate, rate));
+        p->max = fmax(p->max, over_slots * rate);
 }
 
 void pace_budget(struct pace *p, usec_t srtt, unsigned refusals, usec_t silence)

@@ -65,9 +65,21 @@ struct pace_refusal {
 /* Cuts the rate. The budget of the next climb is a separate step. */
 void pace_cut(struct pace *p, const struct pace_refusal *r);
 
+/* The refused request went above the known number in flight, and that alone is to blame. Should it
+ * have cost a hold, then near a known limit. */
+void pace_spare(struct pace *p);
+
+/* The number in flight that a host bears has been found, and carries `rate` requests/s: the
+ * refusals on the way were not for the rate, which starts from there and leaves the limit to the
+ * slots. */
+void pace_carry(struct pace *p, double rate);
+
 /* A new climb from the present rate: 200 accepted requests for each of `refusals`, and time in
  * proportion to the `silence` that they cost. */
 void pace_budget(struct pace *p, usec_t srtt, unsigned refusals, usec_t silence);
+
+/* The accepted requests that the time of the budget amounts to. */
+double pace_budgeted(const struct pace *p);
 
 /* The refusals were isolated ones: the climb under way takes as many requests as they ask for. */
 void pace_lengthen(struct pace *p, unsigned refusals);

@@ -4,7 +4,6 @@
 
 static const double per_trial = 200; /* K: accepted requests before a confirmed C is tried again, */
 static const double per_trial_each = 8; /* kr: and this many for each slot */
-static const unsigned full_in_a_row = 3;
 
 static unsigned at_least(unsigned value, unsigned low)
 {
@@ -20,7 +19,7 @@ static void learn(struct slots *s, unsigned known, bool confirmed)
 {
         s->known = s->limit = at_most(at_least(known, s->floor), s->ceiling);
         s->progress = 0;
-        s->above = s->full = 0;
+        s->above = s->suspect = 0;
         s->confirmed = confirmed;
 }
 
@@ -46,18 +45,26 @@ void slots_import(struct slots *s, unsigned known, bool confirmed)
                 learn(s, known, confirmed);
 }
 
-void slots_refused(struct slots *s, unsigned in_flight, bool slow_start)
+enum slots_refusal slots_refused(struct slots *s, unsigned in_flight, bool again)
 {
-        if (slow_start)
-                learn(s, at_least(in_flight, 2) - 1, s->confirmed);
-        else if (s->known == 0)
-                return;
-        else if (in_flight > s->known)
+        if (s->known > 0 && in_flight > s->known) {
                 learn(s, s->known, true);
-        else if (in_flight < s->known)
-                s->full = 0;
-        else if (s->known > 1 && ++s->full >= full_in_a_row)
-                learn(s, s->known - 1, true);
+                return SLOTS_TRIAL_REFUSED;
+        }
+        if (s->suspect > 0 && in_flight > s->suspect) {
+                if (again)
+                        return SLOTS_UNTOLD;
+                learn(s, s->suspect, true);
+                return SLOTS_FOUND;
+        }
+        s->suspect = in_flight - 1; /* none for a request that went alone */
+        return SLOTS_UNTOLD;
+}
+
+void slots_accepted(struct slots *s, unsigned in_flight)
+{
+        if (in_flight > s->suspect)
+                s->suspect = 0;
 }
 
 static void begin_trial(struct slots *s)
@@ -66,13 +73,13 @@ static void begin_trial(struct slots *s)
         s->above = 0;
 }
 
-void slots_grow(struct slots *s, unsigned in_flight)
+void slots_grow(struct slots *s, unsigned in_flight, double requests)
 {
         if (s->known == 0 || s->known >= s->ceiling)
                 return;
         if (s->limit <= s->known) {
-                double known = s->known;
-                s->progress += 1 / (s->confirmed ? fmax(per_trial, per_trial_each * known) : known);
+                double known = s->known, rarely = fmax(per_trial, per_trial_each * known);
+                s->progress += 1 / (s->confirmed ? fmax(rarely, requests) : known);
                 if (s->progress >= 1)
                         begin_trial(s);
         } else if (in_flight > s->known && ++s->above >= at_least(2 * (s->limit - s->known), 4)) {

@@ -188,6 +188,62 @@ static void one_cut_for_each_epoch(void **state)
         assert_true(look(&b).closed_until > b.now); /* the second in a row backs off */
 }
 
+static void a_first_burst_tells_no_rate(void **state)
+{
+        (void)state;
+        static const usec_t waits[] = {0, S};
+        for (size_t i = 0; i < COUNT_OF(waits); i++) {
+                struct bench b;
+                struct limiter_pass passes[4];
+                begin(&b, &defaults);
+                for (unsigned k = 0; k < 4; k++)
+                        passes[k] = go(&b);
+                b.now += 100 * MS;
+                answer(&b, &passes[0], ANSWER_SUCCESS, 0);
+                double rate = look(&b).rate;
+                enum limiter_event event = answer(&b, &passes[1], ANSWER_THROTTLED, waits[i]);
+                assert_int_equal(event, waits[i] ? LIMITER_CLOSED : LIMITER_UNCHANGED);
+                assert_int_equal(look(&b).closed_until, waits[i] ? b.now + waits[i] : 0);
+                assert_float_equal(look(&b).rate, rate, 1e-9);
+                assert_false(look(&b).settled); /* slow start goes on */
+                wait_to_go(&b);
+                assert_int_equal(one(&b, ANSWER_THROTTLED, 0), LIMITER_CUT);
+                assert_true(look(&b).rate < rate);
+        }
+}
+
+/* Takes `n` in flight, refuses the last one and accepts the others. */
+static void refused_at(struct bench *b, unsigned n)
+{
+        struct limiter_pass passes[32];
+        for (unsigned i = 0; i < n; i++)
+                passes[i] = go(b);
+        b->now += 100 * MS;
+        answer(b, &passes[n - 1], ANSWER_THROTTLED, 0);
+        for (unsigned i = 0; i < n - 1; i++)
+                answer(b, &passes[i], ANSWER_SUCCESS, 0);
+        one(b, ANSWER_SUCCESS, 0); /* ends the episode */
+}
+
+static void two_refusals_in_flight_are_not_for_the_rate(void **state)
+{
+        (void)state;
+        struct bench b;
+        begin(&b, &defaults);
+        b.l.pace = (struct pace){.rate = 1e4, .max = 1e4, .low = 1e4, .x = 1, .requests = 200};
+        b.l.srtt = 100 * MS;
+        refused_at(&b, 6);
+        assert_int_equal(look(&b).concurrency, 32);
+        refused_at(&b, 6);
+        assert_int_equal(look(&b).concurrency, 5);
+        assert_true(look(&b).rate >= 5 / .1 && look(&b).refused_rate >= 1.5 * 5 / .1);
+        double rate = look(&b).rate;
+        b.l.slots.limit = 6; /* a trial */
+        refused_at(&b, 6);
+        assert_int_equal(look(&b).concurrency, 5);
+        assert_true(look(&b).rate >= rate && b.l.pace.steady);
+}
+
 static void old_news_lengthens_the_hold(void **state)
 {
         (void)state;
@@ -541,6 +597,8 @@ int main(void)
             cmocka_unit_test(starts_with_a_few),
             cmocka_unit_test(probe_decides),
             cmocka_unit_test(one_cut_for_each_epoch),
+            cmocka_unit_test(a_first_burst_tells_no_rate),
+            cmocka_unit_test(two_refusals_in_flight_are_not_for_the_rate),
             cmocka_unit_test(old_news_lengthens_the_hold),
             cmocka_unit_test(a_short_hold_reopens_by_itself),
             cmocka_unit_test(six_refusals_open_the_circuit),
