@@ -21,7 +21,16 @@ RULES = {
     "N times the refusals": [("pace.c", "per_refusal * (refusals > 1 ? refusals : 1)",
                               "per_refusal + 0 * refusals")],
     "requests counted as at R_max": [("pace.c", "fmin(1, p->rate / p->max)", "1")],
-    "slots": [("limiter.c", "slots_refused(&l->slots, pass->in_flight, l->pace.slow_start);", "")],
+    "slots": [("limiter.c", "slots_refused(&l->slots, pass->in_flight, l->refused_epochs > 1)",
+               "SLOTS_UNTOLD")],
+    "what was accepted, as evidence on slots": [
+        ("limiter.c", "slots_accepted(&l->slots, pass->in_flight);", "")],
+    "the rate that slots carry": [("limiter.c", "if (slots == SLOTS_FOUND && !overloaded)", "if (0)")],
+    "sparing the rate in a trial": [
+        ("limiter.c", "if (slots == SLOTS_TRIAL_REFUSED && !overloaded) {", "if (0) {")],
+    "the trial's price": [("slots.c", "fmax(rarely, requests)", "rarely")],
+    "sparing the rate in the first burst": [
+        ("limiter.c", "if (is_adaptive(l) && is_first_burst(l, pass))", "if (0)")],
     "adopting a quota": [("pace.c", "cycle_rate < quota_below * p->rate", "0 * cycle_rate > 1")],
     "quota headers": [("limiter.c", "double bound = quota_bound_rate(&l->quota, now),",
                        "double bound = 0 * (double)now,")],
