@@ -443,8 +443,10 @@ static void answered(struct world *w, struct request *r)
         if ((class == ANSWER_THROTTLED || class == ANSWER_FAILED) &&
             requeue(w, r, wait + prng_usec(&w->prng, SEC), false))
                 return;
+        usec_t longest = 200 * MSEC;
         if (class == ANSWER_SUCCESS && r->keeps) {
                 seen.kept++;
+                longest = 5 * SEC;
                 governor_keep(w->g, &r->ticket, w->now);
                 if (r->ticket.state == TICKET_IDLE) {
                         left(w, r);
@@ -452,7 +454,7 @@ static void answered(struct world *w, struct request *r)
                         return;
                 }
         }
-        schedule(w, r, FINISH, chance(w, .5) ? 0 : prng_usec(&w->prng, 200 * MSEC));
+        schedule(w, r, FINISH, chance(w, .5) ? 0 : prng_usec(&w->prng, longest));
 }
 
 /* --- events --- */
