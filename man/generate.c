@@ -325,7 +325,8 @@ static void put_zsh_option(const struct usage_option *o)
 {
         bool files = o->offer && strcmp(o->offer, USAGE_FILES) == 0;
         bool directories = o->offer && strcmp(o->offer, USAGE_DIRECTORIES) == 0;
-        for (int short_form = 0; short_form <= (o->letter != 0); short_form++) {
+        int forms = o->letter ? 2 : 1;
+        for (int short_form = 0; short_form < forms; short_form++) {
                 fputs("                        '", stdout);
                 if (short_form)
                         printf("-%c", o->letter);
