@@ -189,36 +189,46 @@ static void make_http(struct admin *a)
         acceptor_add(&a->acceptor, evhttp_bound_socket_get_listener(bound));
 }
 
-static void warn_of_openness(const struct config *config)
+static void warn_of_openness(const struct config *config, const char *address)
 {
-        if (config->admin.token[0] == '\0' && !config_is_on_loopback(config->admin.listen))
+        if (config->admin.token[0] == '\0' && !config_is_on_loopback(address))
                 log_warn("admin.listen is open to others (%s) and admin.token is empty: whoever "
                          "reaches it may read what is fetched, and reset scopes",
-                         config->admin.listen);
+                         address);
 }
 
-int admin_open(struct config *config, struct admin **ret, char **ret_error)
+static int open_socket(const char *address, int *ret, char text[static LISTENER_TEXT_SIZE])
+{
+        unsigned port;
+        int r = listener_bind(address, 1, ret, text, &port);
+        if (r == 0 && (r = listener_listen(*ret)) < 0)
+                close(*ret);
+        return r;
+}
+
+int admin_open(struct config *config, int given, struct admin **ret, char **ret_error)
 {
         const char *address = config->admin.listen;
         char text[LISTENER_TEXT_SIZE];
         unsigned port;
         *ret = NULL;
-        if (address[0] == '\0')
+        if (given < 0 && address[0] == '\0')
                 return 0;
         struct admin *a = xcalloc(1, sizeof *a);
         list_init(&a->reloads);
         a->reload_fd = -1;
-        int r = listener_bind(address, 1, &a->socket, text, &port);
-        if (r == 0 && (r = listener_listen(a->socket)) < 0)
-                close(a->socket);
+        a->socket = given;
+        int r =
+            given < 0 ? open_socket(address, &a->socket, text) : listener_adopt(given, text, &port);
         if (r < 0) {
                 *ret_error = listener_fault(r, address, "admin.listen in the configuration");
                 free(a);
                 return r;
         }
-        listener_local_note(address, &a->local);
-        warn_of_openness(config);
-        log_info("admin on %s", text);
+        if (given < 0)
+                listener_local_note(address, &a->local);
+        warn_of_openness(config, given < 0 ? address : text);
+        log_info("admin on %s%s", text, given < 0 ? "" : ", opened by systemd");
         a->config = config_ref(config);
         *ret = a;
         return 0;

@@ -22,12 +22,14 @@ struct admin_sources {
 /*
  * Opens the socket of admin.listen, which nobody is served on as yet.
  *
+ * given      one that takes the place of admin.listen, as listener_adopt wants it: its own from now
+ *            on; -1: none
  * ret        NULL where that is ""; all functions below do nothing for NULL
  * ret_error  one plain line on failure, freed by the caller
  *
  * Returns 0 or -errno.
  */
-int admin_open(struct config *config, struct admin **ret, char **ret_error);
+int admin_open(struct config *config, int given, struct admin **ret, char **ret_error);
 
 /* Starts the thread; signals are blocked in it. 0 or -errno. */
 int admin_start(struct admin *a, const struct admin_sources *sources);

@@ -1,5 +1,6 @@
 #include "cli/inherited.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,15 @@ static int adopt(struct inherited *i, const struct sd_socket *given, char **ret_
                                        given->name, strerrordesc_np(-r));
                 return r;
         }
+        if (strcmp(given->name, "admin") == 0) {
+                if (i->admin >= 0) {
+                        *ret_error = xstrdup("systemd passed two sockets named admin: there can be "
+                                             "one");
+                        return -EINVAL;
+                }
+                i->admin = given->fd;
+                return 0;
+        }
         s->fd = given->fd;
         s->address = xstrdup(text);
         if (!lists(i->addresses, text)) {
@@ -49,7 +59,7 @@ int inherited_take(struct inherited *ret, char **ret_error)
                                        strerrordesc_np(-r));
                 return r;
         }
-        struct inherited i = {0};
+        struct inherited i = {.admin = -1};
         if (count) {
                 i.sockets = xcalloc(count, sizeof *i.sockets);
                 i.addresses = xcalloc(count + 1, sizeof *i.addresses);

@@ -1,5 +1,5 @@
-/* cli/inherited.h - the sockets that systemd opened for `weir run`, which take the place of
- * `listen`. */
+/* cli/inherited.h - the sockets that systemd opened for `weir run`: one named "admin" takes the
+ * place of `admin.listen`, the others that of `listen`. */
 #ifndef WEIR_CLI_INHERITED_H
 #define WEIR_CLI_INHERITED_H
 
@@ -8,9 +8,10 @@
 #include "proxy/listening.h"
 
 struct inherited {
-        size_t count;
+        size_t count; /* of those for the proxy */
         struct listening_socket *sockets;
         const char **addresses; /* each of them once, NULL-terminated; NULL where there are none */
+        int admin;              /* -1: none */
 };
 
 /* Before there are other threads. 0, or -errno with *ret_error: one plain line, freed by the

@@ -318,7 +318,7 @@ static int start(struct run *run)
                 return r;
         r = state_open(run->config->state.dir, &run->state, &error);
         if (r == 0)
-                r = admin_open(run->config, &run->admin, &error);
+                r = admin_open(run->config, run->inherited.admin, &run->admin, &error);
         if (r == 0)
                 r = server_start_on(run->inherited.sockets, run->inherited.count, run->config,
                                     run->state, &run->server, &error);

@@ -68,6 +68,26 @@ def test_a_local_socket_is_not_removed(weir, origin, tmp_path):
         assert path.exists()
 
 
+@pytest.mark.parametrize("config", ["", 'admin: {listen: ""}\n'])
+def test_one_named_admin_is_for_admin(weir, origin, config):
+    """Also where the configuration has it off."""
+    with listening_socket() as front, listening_socket() as admin:
+        proxy = weir(config, **hand_over([admin, front], ["admin", "weir.socket"]))
+        assert proxy.port == front.getsockname()[1]
+        proxy.admin_port = admin.getsockname()[1]
+    status, _, body = proxy.admin("/readyz")
+    assert (status, body) == (200, "ready\n")
+    assert get(proxy.port, origin.url + "/x").status == 200
+
+
+def test_one_for_admin_alone_leaves_listen_in_force(weir, origin):
+    with listening_socket() as admin:
+        proxy = weir(**hand_over([admin], ["admin"]))
+    proxy.log.wait("admin on .*, opened by systemd")
+    assert "opened by systemd" not in proxy.log.wait("listening on")[0].string
+    assert get(proxy.port, origin.url + "/x").status == 200
+
+
 def test_one_that_is_not_on_loopback_closes_the_inside(weir, origin):
     """As it would be with `listen`: who reaches the proxy from outside must not get further in."""
     with listening_socket("0.0.0.0") as outside, listening_socket() as inside:
