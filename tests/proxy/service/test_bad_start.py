@@ -13,6 +13,10 @@ CASES = {
     "the access log": ("log: {{access: {dir}/no/log}}\n", "to {dir}/no/log: " + NOT_THERE + "change log.access"),
     "the series log": ("log: {{series: {dir}/no/log}}\n", "to {dir}/no/log: " + NOT_THERE + "change log.series"),
     "the state directory": ("state: {{dir: {dir}/file}}\n", "directory {dir}/file: Not a directory; change state.dir"),
+    "the users": (
+        "clients: {{users: {dir}/no/users}}\n",
+        "clients.users: cannot read {dir}/no/users: " + NOT_THERE + "see to its permissions",
+    ),
     "the CA": (CA, "the CA's certificate {dir}/no.pem: " + NOT_THERE + "see to its permissions"),
     "the CAs of hosts": (
         "defaults: {{tls: {{ca_file: {dir}/no.pem}}}}\n",
