@@ -42,7 +42,10 @@ static json_t *report_json(const struct report *r)
         json_object_set_new(o, "duration", answer_seconds(r->duration));
         json_object_set_new(o, "bytes_in", json_integer((json_int_t)r->bytes_in));
         json_object_set_new(o, "bytes_out", json_integer((json_int_t)r->bytes_out));
-        json_object_set_new(o, "endpoint", json_string("direct"));
+        json_object_set_new(o, "endpoint",
+                            text_or_null(r->endpoint   ? r->endpoint
+                                         : r->attempts ? "direct"
+                                                       : NULL));
         json_object_set_new(o, "exit_address", text_or_null(r->exit_address));
         json_object_set_new(o, "address", text_or_null(r->address));
         free(url);

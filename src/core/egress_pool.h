@@ -40,6 +40,7 @@ struct endpoint {
         double served; /* requests by weight, as a virtual time (egress_pool_choose) */
         uint64_t uses, faults, blocks; /* since the start */
         size_t sessions;
+        char exit[ENDPOINT_EXIT_MAX]; /* the address that hosts see, as told last; "" */
         char name[];
 };
 

@@ -15,6 +15,9 @@ enum egress_choose {
         EGRESS_RANDOM
 };
 
+/* Enough for an address, or what a provider shows instead of one. */
+#define ENDPOINT_EXIT_MAX 64
+
 struct endpoint_policy {
         const char *name;       /* no other of its pool has it */
         unsigned max_in_flight; /* requests at a time, from 1 on */

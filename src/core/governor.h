@@ -105,6 +105,8 @@ struct ticket_wish {
         struct span host; /* with a pool: whom it is for, as quarantines go by; copied */
         struct span
             session;    /* whose requests go by one endpoint, and in order; copied; empty: none */
+        const char *by; /* with a session that nobody else uses: by that endpoint, while it is of
+                           use; NULL: any. Borrowed for the call */
         usec_t arrived; /* first arrival of the request: a retry keeps it and so goes ahead */
         usec_t not_before; /* 0, or the end of a retry's own wait */
         usec_t deadline;   /* later than this it is refused with TICKET_TOO_LONG */
@@ -260,6 +262,7 @@ struct endpoint_view {
         unsigned faults_in_row;
         usec_t back_off_until; /* 0: it does not */
         size_t sessions;
+        char exit[ENDPOINT_EXIT_MAX]; /* the address that hosts see, as told last; "" */
 };
 
 struct quarantine_view {
@@ -272,6 +275,10 @@ struct session_view {
         usec_t used;    /* last */
         size_t tickets; /* that are of it */
 };
+
+/* The address that hosts see for the endpoint of `t` (IN_FLIGHT or KEEPING, with one). Not "": it
+ * is noted; "": filled with what was noted last. */
+void governor_exit(struct governor *g, const struct ticket *t, char exit[ENDPOINT_EXIT_MAX]);
 
 /* Each tells `count` of them at most, beginning with number `from`; returns how many. Others may
  * come and go between two portions, so that one may be missed or told twice. */

@@ -198,21 +198,32 @@ size_t governor_look_endpoints(const struct governor *g, size_t from, size_t cou
                         const struct endpoint *e = p->endpoints[i];
                         if (!e || at++ < from)
                                 continue;
-                        each(arg, &(struct endpoint_view){
-                                      .pool = p->name,
-                                      .name = e->name,
-                                      .in_flight = e->in_flight,
-                                      .max_in_flight = e->policy ? e->policy->max_in_flight : 0,
-                                      .uses = e->uses,
-                                      .faults = e->faults,
-                                      .blocks = e->blocks,
-                                      .faults_in_row = e->faults_in_row,
-                                      .back_off_until = e->down ? e->until : 0,
-                                      .sessions = e->sessions,
-                                  });
+                        struct endpoint_view view = {
+                            .pool = p->name,
+                            .name = e->name,
+                            .in_flight = e->in_flight,
+                            .max_in_flight = e->policy ? e->policy->max_in_flight : 0,
+                            .uses = e->uses,
+                            .faults = e->faults,
+                            .blocks = e->blocks,
+                            .faults_in_row = e->faults_in_row,
+                            .back_off_until = e->down ? e->until : 0,
+                            .sessions = e->sessions,
+                        };
+                        memcpy(view.exit, e->exit, sizeof view.exit);
+                        each(arg, &view);
                         told++;
                 }
         return told;
+}
+
+void governor_exit(struct governor *g, const struct ticket *t, char exit[ENDPOINT_EXIT_MAX])
+{
+        (void)g;
+        if (t->at && exit[0])
+                memcpy(t->at->exit, exit, ENDPOINT_EXIT_MAX);
+        else if (t->at)
+                memcpy(exit, t->at->exit, ENDPOINT_EXIT_MAX);
 }
 
 size_t governor_look_quarantines(const struct governor *g, size_t from, size_t count, usec_t now,

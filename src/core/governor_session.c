@@ -9,6 +9,12 @@ void governor_enter_session(struct governor *g, struct lane *l, struct ticket *t
         usec_t ttl = sticky ? pool->policy->sticky_ttl : 0;
         if (pool)
                 t->host = quarantine_enter(&pool->quarantine, governor_not_null(wish->host));
+        if (pool && wish->by) {
+                t->session = sessions_enter(&pool->sessions, wish->session, 0, now);
+                t->session->pinned = true;
+                session_bind(t->session, egress_pool_find(pool, wish->by));
+                return;
+        }
         if (wish->session.len > 0 && (sticky || l->policy.session_order))
                 t->session =
                     sessions_enter(pool ? &pool->sessions : &g->sessions, wish->session, ttl, now);

@@ -83,7 +83,7 @@ void session_leave(struct session *one, usec_t now)
         one->used = now;
         if (--one->tickets > 0)
                 return;
-        if (one->endpoint || one->lost)
+        if (!one->pinned && (one->endpoint || one->lost))
                 list_append(&one->of->by_use, &one->by_use);
         else
                 forget(one);

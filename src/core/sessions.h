@@ -22,7 +22,8 @@ struct session {
         struct sessions *of;
         struct list by_use; /* among those that no ticket is of, the one used longest ago first */
         struct endpoint *endpoint; /* NULL: none as yet, or it has lost the one that it had */
-        bool lost;                 /* the next endpoint is another than its requests had before */
+        bool pinned; /* to the one that it was asked for: it is forgotten with its last ticket */
+        bool lost;   /* the next endpoint is another than its requests had before */
         usec_t used;
         size_t tickets;       /* that it is kept for */
         struct ticket *owner; /* in order: the one that is under way; NULL: none */

@@ -82,9 +82,10 @@ static void describe_peer(struct attempt *a, struct upstream_end *end)
         if (!proxy)
                 memcpy(end->address, p->text, sizeof end->address);
         curl_easy_getinfo(a->easy, CURLINFO_LOCAL_IP, &local);
-        if (local && strlen(local) < sizeof end->local)
-                strcpy(end->local, local);
-        strcpy(end->exit, proxy ? a->exit : end->local);
+        if (proxy)
+                strcpy(end->exit, a->exit);
+        else if (local && strlen(local) < sizeof end->exit)
+                strcpy(end->exit, local);
 }
 
 static void describe(struct attempt *a, struct upstream_end *end)

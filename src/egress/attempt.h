@@ -91,10 +91,10 @@ struct attempt {
                 char address[64]; /* in the notation of CURLOPT_CONNECT_TO; "" none */
                 struct curl_slist node;
         } lookup;
-        struct answer_head tunnel; /* what the proxy said of the tunnel */
-        const char *exit_header;   /* "": none */
-        char exit[EXIT_MAX];       /* what the proxy told; "" */
-        bool head_only;            /* ended by us after the head: HEAD with a body */
+        struct answer_head tunnel;    /* what the proxy said of the tunnel */
+        const char *exit_header;      /* "": none */
+        char exit[ENDPOINT_EXIT_MAX]; /* what the proxy told; "" */
+        bool head_only;               /* ended by us after the head: HEAD with a body */
         bool paused, resume;
         bool stalls; /* paused, and with it all that its connection carries */
 

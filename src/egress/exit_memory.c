@@ -18,7 +18,7 @@
 
 struct exit_entry {
         UT_hash_handle hh;
-        char exit[EXIT_MAX];
+        char exit[ENDPOINT_EXIT_MAX];
         char key[KEY_MAX];
 };
 

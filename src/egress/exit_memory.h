@@ -3,10 +3,7 @@
 #ifndef WEIR_EGRESS_EXIT_MEMORY_H
 #define WEIR_EGRESS_EXIT_MEMORY_H
 
-#include <stddef.h>
-
-/* Enough for an address, or what a provider shows instead of one. */
-#define EXIT_MAX 64
+#include "core/endpoint.h"
 
 struct exit_memory {
         struct exit_entry *entries; /* hash, by connection; the oldest first */

@@ -96,13 +96,12 @@ struct upstream_end {
         enum upstream_error error;
         const char *detail; /* one plain phrase for people, "" when OK; valid during the call */
         usec_t name_lookup, connect, tls, first_byte,
-            total;           /* since the start; 0: did not happen */
-        bool reused;         /* an open connection was used */
-        char address[64];    /* "127.0.0.1:80" of the host; "" when there was none, and with an
-                              * upstream proxy, who alone knows it */
-        char local[46];      /* "127.0.0.1": our own end of that */
-        char exit[EXIT_MAX]; /* the address that the host sees, as far as it is known here: our own,
-                              * or what the proxy told; "" */
+            total;        /* since the start; 0: did not happen */
+        bool reused;      /* an open connection was used */
+        char address[64]; /* "127.0.0.1:80" of the host; "" when there was none, and with an
+                           * upstream proxy, who alone knows it */
+        char exit[ENDPOINT_EXIT_MAX]; /* the address that the host sees, as far as it is known here:
+                                       * our own, or what the proxy told; "" */
         /* What was dialled, when OK: the caller's from now on. Nothing is enabled in it. */
         struct bufferevent *dialled;
 };

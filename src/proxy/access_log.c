@@ -22,17 +22,19 @@ void access_log_write(struct sink *sink, const struct access_entry *e)
                 return;
         char time[CLOCK_TEXT_SIZE];
         char *url = safe_url(e->url);
-        json_t *o = json_pack(
-            "{s:s, s:s, s:s?, s:s%, s:s, s:s?, s:s?, s:i, s:i, s:f, s:f, s:{s:s, s:f, s:f, "
-            "s:f}, s:I, s:I, s:s}",
-            "time", clock_text(e->real, time), "client", e->client, "user", e->user, "method",
-            e->method.ptr ? e->method.ptr : "", e->method.len, "url", url, "scope", e->scope,
-            "class", e->class, "status", e->status, "attempts", (int)e->attempts, "queued",
-            seconds(e->queued), "duration", seconds(e->duration), "upstream", "address",
-            e->upstream.address, "connect", seconds(e->upstream.connect), "first_byte",
-            seconds(e->upstream.first_byte), "total", seconds(e->upstream.total), "bytes_in",
-            (json_int_t)e->bytes_in, "bytes_out", (json_int_t)e->bytes_out, "outcome",
-            outcome_name(e->outcome));
+        json_t *o =
+            json_pack("{s:s, s:s, s:s?, s:s%, s:s, s:s?, s:s?, s:i, s:i, s:f, s:f, s:{s:s?, s:s?, "
+                      "s:s, s:f, s:f, s:f}, s:I, s:I, s:s}",
+                      "time", clock_text(e->real, time), "client", e->client, "user", e->user,
+                      "method", e->method.ptr ? e->method.ptr : "", e->method.len, "url", url,
+                      "scope", e->scope, "class", e->class, "status", e->status, "attempts",
+                      (int)e->attempts, "queued", seconds(e->queued), "duration",
+                      seconds(e->duration), "upstream", "endpoint", e->upstream.endpoint, "exit",
+                      e->upstream.exit && e->upstream.exit[0] ? e->upstream.exit : NULL, "address",
+                      e->upstream.address, "connect", seconds(e->upstream.connect), "first_byte",
+                      seconds(e->upstream.first_byte), "total", seconds(e->upstream.total),
+                      "bytes_in", (json_int_t)e->bytes_in, "bytes_out", (json_int_t)e->bytes_out,
+                      "outcome", outcome_name(e->outcome));
         free(url);
         if (o)
                 sink_write(sink, o);

@@ -25,6 +25,8 @@ struct access_entry {
         struct {
                 usec_t connect, first_byte, total; /* of the last attempt */
                 const char *address;               /* "" none */
+                const char *endpoint;              /* "POOL/NAME", "direct"; NULL: never sent */
+                const char *exit; /* the address that the host saw; "" or NULL: not known */
         } upstream;
         size_t bytes_in, bytes_out; /* of the bodies */
         enum outcome outcome;

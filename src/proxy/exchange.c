@@ -63,6 +63,7 @@ void exchange_close(struct exchange *ex, enum outcome outcome)
         message_done(&ex->message);
         config_unref(ex->config);
         free(ex->scope);
+        free(ex->endpoint);
         free(ex);
         worker_check_drained(w);
 }

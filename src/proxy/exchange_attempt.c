@@ -3,7 +3,9 @@
 
 #include <event2/buffer.h>
 #include <event2/http_struct.h>
+#include <stdlib.h>
 
+#include "base/xalloc.h"
 #include "core/answer.h"
 #include "core/classify.h"
 #include "core/retry.h"
@@ -251,6 +253,8 @@ static void on_end(void *arg, const struct upstream_end *end)
         ex->last = *end;
         ex->last.detail = NULL;
         ex->last.dialled = NULL;
+        if (ex->ticket.endpoint)
+                gate_exit(ex->worker->shared->gate, &ex->ticket, ex->last.exit);
         if (ex->state == EXCHANGE_PEEKING && end->error != UPSTREAM_OK) {
                 /* Nothing of it has reached the client, so it need not see it break off. */
                 peek_free(ex->peek);
@@ -316,7 +320,10 @@ void exchange_send(struct exchange *ex)
                          .read = policy->timeouts.read,
                          .head = left},
         };
+        free(ex->endpoint);
+        ex->endpoint = NULL;
         if (ex->ticket.endpoint) {
+                ex->endpoint = xasprintf("%s/%s", policy->pool->name, ex->ticket.endpoint->name);
                 r.egress = ex->ticket.endpoint->egress;
                 r.exit_header = policy->pool->exit_ip.header;
         }

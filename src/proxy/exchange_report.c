@@ -76,6 +76,11 @@ static const char *url_of(const struct exchange *ex)
         return ex->message.url ? ex->message.url : evhttp_request_get_uri(ex->req);
 }
 
+static const char *endpoint_of(const struct exchange *ex)
+{
+        return ex->endpoint ? ex->endpoint : ex->attempts ? "direct" : NULL;
+}
+
 static void write_access_log(const struct exchange *ex, usec_t duration, size_t bytes_in,
                              size_t bytes_out)
 {
@@ -91,7 +96,8 @@ static void write_access_log(const struct exchange *ex, usec_t duration, size_t 
             .attempts = ex->attempts,
             .queued = ex->queued,
             .duration = duration,
-            .upstream = {ex->last.connect, ex->last.first_byte, ex->last.total, ex->last.address},
+            .upstream = {ex->last.connect, ex->last.first_byte, ex->last.total, ex->last.address,
+                         endpoint_of(ex), ex->last.exit},
             .bytes_in = bytes_in,
             .bytes_out = bytes_out,
             .outcome = ex->outcome,
@@ -128,7 +134,9 @@ static void hand_report_over(struct exchange *ex, usec_t duration, size_t bytes_
                  ex->message.method.len ? ex->message.method.ptr : "");
         strcpy(r->client, ex->client->address);
         memcpy(r->address, ex->last.address, sizeof r->address);
-        memcpy(r->exit_address, ex->last.local, sizeof r->exit_address);
+        r->endpoint = ex->endpoint;
+        ex->endpoint = NULL;
+        memcpy(r->exit_address, ex->last.exit, sizeof r->exit_address);
         if (!reports_put(w->shared->reports, w->index, r))
                 count(ex, METRIC_REPORTS_DROPPED, 0);
 }

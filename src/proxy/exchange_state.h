@@ -53,9 +53,10 @@ struct exchange {
         usec_t asked;    /* when it began to wait for its present turn */
         usec_t queued;
         unsigned attempts;
-        unsigned failovers;       /* of them, those that an endpoint's own fault has ended */
-        bool moved;               /* its session has another endpoint than before */
-        unsigned refusals;        /* answers of 429 */
+        unsigned failovers; /* of them, those that an endpoint's own fault has ended */
+        bool moved;         /* its session has another endpoint than before */
+        unsigned refusals;  /* answers of 429 */
+        char *endpoint;     /* of the last attempt: "POOL/NAME"; NULL: it went directly, or never */
         struct upstream_end last; /* times and address of the last attempt */
         const char *class;
         int status;     /* sent to the client */

@@ -220,6 +220,13 @@ void gate_keep(struct gate *g, struct ticket *t)
         leave(g, now);
 }
 
+void gate_exit(struct gate *g, const struct ticket *t, char exit[ENDPOINT_EXIT_MAX])
+{
+        pthread_mutex_lock(&g->mutex);
+        governor_exit(g->governor, t, exit);
+        pthread_mutex_unlock(&g->mutex);
+}
+
 void gate_endpoint_failed(struct gate *g, struct ticket *t)
 {
         usec_t now = enter(g);

@@ -28,6 +28,7 @@ void gate_finish(struct gate *g, struct ticket *t);
 void gate_cancel(struct gate *g, struct ticket *t);
 void gate_keep(struct gate *g, struct ticket *t);
 void gate_endpoint_failed(struct gate *g, struct ticket *t);
+void gate_exit(struct gate *g, const struct ticket *t, char exit[ENDPOINT_EXIT_MAX]);
 
 /* The pools of a configuration, before any worker asks under it. */
 void gate_pools(struct gate *g, const struct pool_policy *const *pools, size_t count);

@@ -48,6 +48,7 @@ void report_free(struct report *r)
                 return;
         free(r->scope);
         free(r->url);
+        free(r->endpoint);
         free(r);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/usec.h"
 #include "core/answer_class.h"
+#include "core/endpoint.h"
 #include "core/outcome.h"
 
 /* Of a longer URL only the beginning is kept. */
@@ -22,9 +23,10 @@ struct report {
         char *url;   /* owned, see report_url; to be shown through safe_url */
         char method[16];
         char client[INET6_ADDRSTRLEN];
-        char address[64];                    /* of the last attempt's peer; "" none */
-        char exit_address[INET6_ADDRSTRLEN]; /* our own end of that; "" none */
-        bool answered;                       /* `class` is that of the last answer or failure */
+        char address[64]; /* of the last attempt's peer; "" none */
+        char *endpoint;   /* owned: "POOL/NAME"; NULL: directly, or not at all */
+        char exit_address[ENDPOINT_EXIT_MAX]; /* that the host saw; "" not known */
+        bool answered;                        /* `class` is that of the last answer or failure */
         enum answer_class class;
         enum outcome outcome;
         bool relayed; /* a tunnel: its duration is up to the client */

@@ -122,7 +122,6 @@ static void forgets_the_former_way(void **state)
         r.egress = NULL;
         run(&u, &r);
         assert_string_equal(t.end.exit, "127.0.0.9");
-        assert_string_equal(t.end.local, "127.0.0.9");
         assert_string_equal(u.end.exit, "127.0.0.1");
         assert_string_equal(raw_origin_stop(&origin),
                             "GET http://far.test/ HTTP/1.1\r\nProxy-Authorization: Basic dTo=\r\n"
