@@ -114,6 +114,7 @@ static void put_aside(struct attempt *a, bool reusable)
         a->bridge = NULL;
         upstream_remove(a);
         upstream_stall(a, false);
+        reusable = reusable && !a->stream;
         attempt_stream_free(a);
         a->state = ATTEMPT_IDLE;
         a->handlers = NULL;
@@ -176,7 +177,7 @@ static void end(struct attempt *a, enum upstream_error error)
                 return;
         }
         /* With a copy or without: libcurl sees no fault. */
-        put_aside(a, error == UPSTREAM_OK && !a->over);
+        put_aside(a, error == UPSTREAM_OK);
 }
 
 /* The host's address is found, or is not: in the first case it is all begun anew. */

@@ -89,6 +89,8 @@ struct bufferevent *attempt_stream(struct attempt *a)
         struct bufferevent *pair[2];
         if (bufferevent_pair_new(upstream_base(a->upstream), BEV_OPT_DEFER_CALLBACKS, pair) < 0)
                 abort(); /* out of memory */
+        /* Else libcurl would keep the connection for other requests once the host has ended it. */
+        curl_easy_setopt(a->easy, CURLOPT_FORBID_REUSE, 1L);
         a->stream = pair[0];
         bufferevent_setcb(a->stream, on_more, on_taken, on_event, a);
         bufferevent_setwatermark(a->stream, EV_WRITE, DOWN_MARK / 2, 0);

@@ -240,6 +240,7 @@ static void test_switch_ended_by_us(void **state)
 {
         (void)state;
         struct flow f;
+        unsigned files = open_files();
         ORIGIN({.what = RAW_ACCEPT}, {.what = RAW_READ}, {.what = RAW_SEND, .text = SWITCH},
                {.what = RAW_READ_HEAD}, {.what = RAW_AWAIT_CLOSE},
                {.what = RAW_SEND, .text = "last"}, {.what = RAW_CLOSE});
@@ -253,6 +254,8 @@ static void test_switch_ended_by_us(void **state)
         raw_origin_stop(&origin);
         assert_true(origin.closed_by_peer);
         done(&f, 1);
+        event_base_loop(base, EVLOOP_NONBLOCK);
+        assert_int_equal(open_files(), files); /* no connection is kept for others */
 }
 
 static void test_switch_broken(void **state)
