@@ -362,6 +362,14 @@ static bool answer_connection_names(const struct fields *answer, struct span nam
         return false;
 }
 
+/* NULL: as the host has it. */
+static char *upgraded(const struct message *m, const struct field *f)
+{
+        if (span_equal_nocase(f->name, span_of("Location")))
+                return upgrade_location(f->value, m->host);
+        return span_equal_nocase(f->name, span_of("Set-Cookie")) ? upgrade_cookie(f->value) : NULL;
+}
+
 void message_copy_answer(struct evhttp_request *req, const struct message *m, int status,
                          const struct fields *answer, const char *via)
 {
@@ -376,9 +384,7 @@ void message_copy_answer(struct evhttp_request *req, const struct message *m, in
                 if (listed && !switches && !is_essential(f.name) &&
                     answer_connection_names(answer, f.name))
                         continue;
-                char *name = xspandup(f.name), *value = NULL;
-                if (m->upgraded && span_equal_nocase(f.name, span_of("Location")))
-                        value = upgrade_location(f.value, m->host);
+                char *name = xspandup(f.name), *value = m->upgraded ? upgraded(m, &f) : NULL;
                 if (!value)
                         value = xspandup(f.value);
                 evhttp_add_header(out, name, value);

@@ -1,5 +1,6 @@
 #include "proxy/upgrade.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,4 +33,31 @@ char *upgrade_location(struct span value, const char *host)
         target_done(&t);
         free(url);
         return location;
+}
+
+/* Secure, with a value or without (RFC 6265, 5.2.5). */
+static bool is_secure(struct span attribute)
+{
+        struct span name;
+        return span_next(&attribute, '=', &name) && span_equal_nocase(name, span_of("Secure"));
+}
+
+char *upgrade_cookie(struct span value)
+{
+        char *cookie = xmalloc(value.len + 1), *end = cookie;
+        const char *at = value.ptr, *stop = value.ptr + value.len;
+        bool first = true, changed = false;
+        for (struct span attribute; span_next(&value, ';', &attribute); first = false) {
+                const char *next = value.ptr ? value.ptr - 1 : stop;
+                if (!first && is_secure(attribute))
+                        changed = true;
+                else
+                        end = mempcpy(end, at, (size_t)(next - at));
+                at = next;
+        }
+        *end = '\0';
+        if (changed)
+                return cookie;
+        free(cookie);
+        return NULL;
 }

@@ -19,4 +19,8 @@ unsigned upgrade_port(unsigned port);
  */
 char *upgrade_location(struct span value, const char *host);
 
+/* The same for a Set-Cookie: without Secure, since the client would never send such a cookie by
+ * http (RFC 6265, 5.4). On its way to the host it goes over TLS as ever. */
+char *upgrade_cookie(struct span value);
+
 #endif

@@ -43,8 +43,43 @@ static void locations(void **state)
         }
 }
 
+static void cookies(void **state)
+{
+        (void)state;
+        static const struct {
+                const char *value, *seen; /* NULL: it stays as it is */
+        } cases[] = {
+            {"a=b; Secure", "a=b"},
+            {"a=b;secure; Path=/", "a=b; Path=/"},
+            {"a=b; Path=/ ; SECURE ;HttpOnly", "a=b; Path=/ ;HttpOnly"},
+            {"a=b; Secure=1; x", "a=b; x"},
+            {"a=b; Secure; Secure", "a=b"},
+            {"Secure; Secure", "Secure"},
+            {"Secure", NULL},
+            {"secure=1; Path=/", NULL},
+            {"a=Secure; Path=/secure", NULL},
+            {"a=b; Secured", NULL},
+            {"a=b;;", NULL},
+            {"a=b;; Secure;", "a=b;;"},
+            {"", NULL},
+        };
+        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+                print_message("%s\n", cases[i].value);
+                char *seen = upgrade_cookie(span_of(cases[i].value));
+                if (cases[i].seen)
+                        assert_string_equal(seen, cases[i].seen);
+                else
+                        assert_null(seen);
+                free(seen);
+        }
+}
+
 int main(void)
 {
-        const struct CMUnitTest tests[] = {cmocka_unit_test(ports), cmocka_unit_test(locations)};
+        const struct CMUnitTest tests[] = {
+            cmocka_unit_test(ports),
+            cmocka_unit_test(locations),
+            cmocka_unit_test(cookies),
+        };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

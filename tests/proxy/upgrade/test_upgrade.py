@@ -1,4 +1,6 @@
 """`https: upgrade`: clients ask for http, hosts are asked for https."""
+import subprocess
+
 import pytest
 
 from harness.daemon import run_weir
@@ -78,6 +80,20 @@ def test_other_fields_are_left_alone(weir, authority, secure):
     secure.default = lambda e: e.reply(200, [("Link", f"<{url}>"), ("Content-Location", url)], url.encode())
     answer = get(proxy.port, secure.plain_url + "/")
     assert (answer.get("link"), answer.get("content-location"), answer.body.decode()) == (f"<{url}>", url, url)
+
+
+def test_cookies_come_back(weir, authority, secure, tmp_path):
+    """A client that asks by http keeps a Secure cookie to itself: it is not told that it is one."""
+    proxy = weir(config(authority))
+    secure.default = lambda e: e.reply(200, [("Set-Cookie", "a=b; Secure; HttpOnly"), ("Set-Cookie", "c=d")])
+    script = (
+        "import requests\ns = requests.Session()\n"
+        f"for _ in range(2): s.get('{secure.plain_url}/', proxies={{'http': '{proxy.url}'}})"
+    )
+    subprocess.run(["/usr/bin/python3", "-c", script], check=True, timeout=60)
+    assert [e.request.get("cookie") for e in secure.requests] == [None, "a=b; c=d"]
+    answer = get(proxy.port, secure.plain_url + "/")
+    assert answer.values("set-cookie") == ["a=b; HttpOnly", "c=d"]
 
 
 def test_only_where_the_rule_says_so(weir, authority, secure, origin):
