@@ -10,6 +10,9 @@
 /* "https://[" host "]:65535" */
 #define ORIGIN_ROOM(host_len) ((host_len) + sizeof "https://[]:65535")
 
+/* After this time a file of CAs is read again: it may be another one by then. */
+#define CA_SECONDS 3600L
+
 /* Read in one go; libcurl allocates this much for each transfer under way, and none for idle
  * handles. A quarter of it doubles what a long body costs; a short one touches only what it fills.
  */
@@ -81,6 +84,24 @@ static void use_system_cas(CURL *easy)
 
         curl_easy_setopt(easy, CURLOPT_CAINFO, info->cainfo);
         curl_easy_setopt(easy, CURLOPT_CAPATH, info->cainfo ? NULL : info->capath);
+        curl_easy_setopt(easy, CURLOPT_CRLFILE, NULL);
+}
+
+/* Are there lists of revoked certificates in it? libcurl takes them only when told to, and from
+ * then on wants one of every CA. */
+static bool holds_revocations(const char *file)
+{
+        char *line = NULL;
+        size_t room = 0;
+        bool found = false;
+        FILE *from = fopen(file, "re");
+
+        while (from && !found && getline(&line, &room, from) > 0)
+                found = strncmp(line, "-----BEGIN X509 CRL-----", 24) == 0;
+        free(line);
+        if (from)
+                fclose(from);
+        return found;
 }
 
 static CURLcode set_cas(struct attempt *a, const char *file)
@@ -95,6 +116,7 @@ static CURLcode set_cas(struct attempt *a, const char *file)
         if (a->set.ca_file && strcmp(a->set.ca_file, file) == 0)
                 return CURLE_OK;
         curl_easy_setopt(a->easy, CURLOPT_CAPATH, NULL);
+        curl_easy_setopt(a->easy, CURLOPT_CRLFILE, holds_revocations(file) ? file : NULL);
         return set_text(a->easy, CURLOPT_CAINFO, &a->set.ca_file, span_of(file));
 }
 
@@ -234,6 +256,7 @@ void attempt_setup_handle(struct attempt *a)
         curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
         curl_easy_setopt(easy, CURLOPT_SHARE, upstream_share(a->upstream));
         use_system_cas(easy);
+        curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, CA_SECONDS);
         if (upstream_proxy_cas(a->upstream))
                 curl_easy_setopt(easy, CURLOPT_PROXY_CAINFO, upstream_proxy_cas(a->upstream));
         curl_easy_setopt(easy, CURLOPT_PRIVATE, a);

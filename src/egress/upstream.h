@@ -29,7 +29,8 @@ struct upstream_request {
         bool tls;
         struct upstream_tls {
                 bool verify;
-                const char *ca_file; /* PEM, in the place of the system's CAs; "" or NULL: these */
+                const char *ca_file; /* PEM, in the place of the system's CAs; "" or NULL: these.
+                                      * Where it holds CRLs, no certificate of theirs is taken */
                 enum tls_version min_version;
                 bool http2; /* where it is offered: one connection carries many requests then */
         } with;             /* where `tls` is set */

@@ -79,6 +79,18 @@ class Authority:
         return _write(path, self._key_pem(key), self._pem(certificate))
 
 
+    def revoke(self, *paths):
+        """Its list of revoked certificates, those of the files: PEM."""
+        now = datetime.datetime.utcnow()
+        builder = x509.CertificateRevocationListBuilder().issuer_name(self.name)
+        builder = builder.last_update(now - DAY).next_update(now + 9 * DAY)
+        for path in paths:
+            serial = x509.load_pem_x509_certificate(pathlib.Path(path).read_bytes()).serial_number
+            entry = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now - DAY).build()
+            builder = builder.add_revoked_certificate(entry)
+        return builder.sign(self.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
+
+
 def server_context(certificate, alpn=("http/1.1",)):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)

@@ -1,5 +1,6 @@
 """TLS with hosts: what is verified, and what is said where that fails."""
 import contextlib
+import pathlib
 import socket
 import ssl
 import threading
@@ -51,6 +52,18 @@ def test_unknown_issuer(weir, authority, tls_origins, tmp_path):
     for ca in ["", *others]:
         refused(get(weir(config(ca)).port, origin.plain_url + "/"), "tls_certificate_error", "is not known here")
     assert not origin.requests
+
+
+def test_revoked(weir, authority, tls_origins, tmp_path):
+    """Where the file of CAs holds their lists: of two hosts the one is taken, the other is not."""
+    certificates = [authority.issue("localhost") for _ in range(2)]
+    good, bad = (tls_origins(server_context(path)) for path in certificates)
+    both = tmp_path / "both.pem"
+    both.write_text(pathlib.Path(authority.path).read_text() + authority.revoke(certificates[1]))
+    proxy = weir(config(both))
+    for _ in range(2):
+        assert get(proxy.port, good.plain_url + "/").status == 200
+        refused(get(proxy.port, bad.plain_url + "/"), "tls_certificate_error", "has been revoked")
 
 
 def test_bad_certificates_are_not_retried(weir, authority, tls_origins):
