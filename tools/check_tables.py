@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Checks that what is written twice says the same: the table of settings, the sample file and the
 manual; the table of commands and what each command's source reads; the metrics and what the
-operations manual says of them.
+operations manual says of them; the packages that quickstart installs and those that debian/ wants.
 
 check_tables.py SOURCE_DIRECTORY MANUAL
 """
@@ -73,6 +73,18 @@ def metrics(src):
     return compare("docs/OPERATIONS.md", table, told)
 
 
+EVERYWHERE = {"gcc", "libc6-dev", "make", "autoconf", "automake"}  # debhelper and build-essential bring them
+
+
+def packages(src):
+    quickstart = re.search(r"^build_packages=\(([^)]*)\)", (src / "quickstart").read_text(), re.MULTILINE)[1].split()
+    control = (src / "debian/control").read_text()
+    depends = re.search(r"^Build-Depends:((?:\n .*)+)", control, re.MULTILINE)[1]
+    wanted = [name for name in quickstart if name not in EVERYWHERE]
+    found = [name for name in re.findall(r"^ ([\w.+-]+)", depends, re.MULTILINE)]
+    return compare("debian/control", [*wanted, "debhelper-compat", "libcmocka-dev"], found)
+
+
 def main():
     src, manual = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     in_sample, in_manual = settings(src)
@@ -81,6 +93,7 @@ def main():
         *compare("weir.yaml(5)", in_manual, keys_of_manual(manual)),
         *options(src),
         *metrics(src),
+        *packages(src),
     ]
     print("\n".join(faults), end="\n" if faults else "")
     sys.exit(1 if faults else 0)
