@@ -97,7 +97,7 @@ static void put_settings(enum setting_place place)
 {
         for (size_t i = 0; i < setting_count; i++) {
                 const struct setting *s = &settings[i];
-                if (s->place != place || s->state != SETTING_IN_FORCE)
+                if (s->place != place)
                         continue;
                 puts(".TP");
                 put_bold(setting_relative(s));

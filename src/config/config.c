@@ -21,7 +21,6 @@ struct config_private {
 
 struct loader {
         struct config *config;
-        bool given; /* what is being read is weir's own text, not the file */
         struct config_faults *faults;
 };
 
@@ -93,13 +92,6 @@ static void read_setting(struct loader *l, const struct setting *s, const char *
                          const struct node *n, struct part part)
 {
         struct reading r = reading_of(l, s, path, part);
-        if (s->state == SETTING_LATER) {
-                if (l->given) /* there is nothing to be set as yet */
-                        return;
-                config_faults_add(l->faults, n->key_line, n->key_column, path,
-                                  "not available in this version");
-                return;
-        }
         kind_read(&r, n);
         if (s->place == IN_POLICY || s->place == IN_RULE)
                 *setting_place(s, part.policy) = (struct policy_place){n->line, n->column};
@@ -243,9 +235,7 @@ static void read_given(struct loader *l, const char *text)
                 return;
         if (document_parse(span_of(text), &n, l->faults) < 0 || !n)
                 abort();
-        l->given = true;
         read_map(l, n, "", "", (struct part){.policy = &l->config->defaults});
-        l->given = false;
         if (l->faults->count != before)
                 abort();
         node_free(n);
@@ -465,8 +455,7 @@ static int build(int r, struct node *root, struct config_faults found,
                 goto out;
         const struct part defaults = {.policy = &l.config->defaults};
         for (size_t i = 0; i < setting_count; i++)
-                if (settings[i].fallback && settings[i].state == SETTING_IN_FORCE &&
-                    settings[i].place != IN_POOL)
+                if (settings[i].fallback && settings[i].place != IN_POOL)
                         read_fallback(&l, &settings[i], defaults);
         read_root(&l, root, given);
         if (listen)

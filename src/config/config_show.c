@@ -50,7 +50,7 @@ static void show_rule(const struct config *c, const struct policy *rule, FILE *t
                 fprintf(to, "  - name: %s\n", rule->name);
         for (size_t i = 0; i < setting_count; i++) {
                 const struct setting *s = &settings[i];
-                if (s->state != SETTING_IN_FORCE || s->place == IN_POOL)
+                if (s->place == IN_POOL)
                         continue;
                 char *value = s->place == IN_CONFIG ? NULL : shown_value(s, c, rule);
                 char *inherited = s->place == IN_POLICY ? shown_value(s, c, &c->defaults) : NULL;
@@ -81,7 +81,7 @@ void config_show(const struct config *c, FILE *to)
         struct showing w = {to, 0, ""};
         for (size_t i = 0; i < setting_count; i++) {
                 const struct setting *s = &settings[i];
-                if (s->state != SETTING_IN_FORCE || s->place == IN_RULE || s->place == IN_POOL)
+                if (s->place == IN_RULE || s->place == IN_POOL)
                         continue;
                 char *value = shown_value(s, c, &c->defaults);
                 show_entry(&w, s->path, value);
@@ -102,7 +102,7 @@ void config_explain(const struct config *c, const struct policy *p,
 {
         for (size_t i = 0; i < setting_count; i++) {
                 const struct setting *s = &settings[i];
-                if (s->state != SETTING_IN_FORCE || s->place == IN_CONFIG || s->place == IN_POOL)
+                if (s->place == IN_CONFIG || s->place == IN_POOL)
                         continue;
                 if (s->place == IN_RULE && p == &c->defaults)
                         continue;

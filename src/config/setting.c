@@ -13,38 +13,17 @@
 #define FIELD(type, field) offsetof(struct type, field), sizeof((struct type *)0)->field
 
 const struct setting settings[] = {
-#define CONFIG(path, kind, field, default_, range, applies, help) \
-        {path,                                                    \
-         KIND_##kind,                                             \
-         IN_CONFIG,                                               \
-         SETTING_IN_FORCE,                                        \
-         APPLIES_##applies,                                       \
-         FIELD(config, field),                                    \
-         default_,                                                \
-         range,                                                   \
-         help},
-#define POLICY(path, kind, field, default_, range, applies, help) \
-        {DEFAULTS path,                                           \
-         KIND_##kind,                                             \
-         IN_POLICY,                                               \
-         SETTING_IN_FORCE,                                        \
-         APPLIES_##applies,                                       \
-         FIELD(policy, field),                                    \
-         default_,                                                \
-         range,                                                   \
-         help},
-#define RULE(path, kind, field, range, help)                                                       \
-        {RULES path, KIND_##kind, IN_RULE, SETTING_IN_FORCE, APPLIES_RELOAD, FIELD(policy, field), \
-         NULL,       range,       help},
-#define POOL(path, kind, field, default_, range, help)                  \
-        {POOLS path,       KIND_##kind,    IN_POOL,                     \
-         SETTING_IN_FORCE, APPLIES_RELOAD, FIELD(egress_config, field), \
-         default_,         range,          help},
-#define LATER(path) \
-        {path, KIND_NONE, IN_CONFIG, SETTING_LATER, APPLIES_RELOAD, 0, 0, NULL, NULL, NULL},
-#define POLICY_LATER(path)                                                         \
-        {DEFAULTS path, KIND_NONE, IN_POLICY, SETTING_LATER, APPLIES_RELOAD, 0, 0, \
-         NULL,          NULL,      NULL},
+#define CONFIG(path, kind, field, default_, range, applies, help)                   \
+        {path,     KIND_##kind, IN_CONFIG, APPLIES_##applies, FIELD(config, field), \
+         default_, range,       help},
+#define POLICY(path, kind, field, default_, range, applies, help)         \
+        {DEFAULTS path,        KIND_##kind, IN_POLICY, APPLIES_##applies, \
+         FIELD(policy, field), default_,    range,     help},
+#define RULE(path, kind, field, range, help) \
+        {RULES path, KIND_##kind, IN_RULE, APPLIES_RELOAD, FIELD(policy, field), NULL, range, help},
+#define POOL(path, kind, field, default_, range, help)                                  \
+        {POOLS path, KIND_##kind, IN_POOL, APPLIES_RELOAD, FIELD(egress_config, field), \
+         default_,   range,       help},
 #include "config/settings.def"
 };
 
@@ -83,7 +62,7 @@ const struct setting *setting_find(const char *path)
                 const struct setting *s = &settings[i];
                 const char *row = setting_relative(s), *wanted = within(s, path);
                 const char *rest = wanted ? after(wanted, row) : NULL;
-                if (rest && (*rest == '\0' || (*rest == '.' && s->state == SETTING_LATER)))
+                if (rest && *rest == '\0')
                         return s;
         }
         return NULL;
@@ -145,8 +124,7 @@ char *setting_nearest(const char *path)
         if (nearest.best.ptr)
                 return xspandup(nearest.best);
         for (size_t i = 0; i < setting_count; i++)
-                if (settings[i].state != SETTING_LATER &&
-                    span_equal(last_key(settings[i].path), key))
+                if (span_equal(last_key(settings[i].path), key))
                         return found_elsewhere(&settings[i], path);
         return NULL;
 }

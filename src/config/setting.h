@@ -41,11 +41,6 @@ enum setting_place {
         IN_POOL,   /* of struct egress_config: "pools[].PATH", where the file has the pool's name */
 };
 
-enum setting_state {
-        SETTING_IN_FORCE,
-        SETTING_LATER, /* refused as not available */
-};
-
 enum setting_applies { APPLIES_RELOAD, APPLIES_RESTART };
 
 struct setting {
@@ -53,7 +48,6 @@ struct setting {
             *path; /* dotted; begins with "defaults.", "rules[]." or "pools[]." but for IN_CONFIG */
         enum setting_kind kind;
         enum setting_place place;
-        enum setting_state state;
         enum setting_applies applies;
         size_t offset, size;  /* of the field */
         const char *fallback; /* the default, as YAML; NULL where there is none */
@@ -66,8 +60,7 @@ extern const size_t setting_count;
 
 /* In all of these a path below "rules[]" is also one of a policy: "rules[].limit.start". */
 
-/* The row of a dotted path, or of the group refused as a whole that it is in; NULL: there is none.
- */
+/* The row of a dotted path; NULL: there is none. */
 const struct setting *setting_find(const char *path);
 
 /* Are there rows below this path? */
