@@ -43,6 +43,7 @@ static json_t *endpoint_json(const struct config *c, const struct endpoint_view 
         json_object_set_new(o, "pool", json_string(e->pool));
         json_object_set_new(o, "name", json_string(e->name));
         json_object_set_new(o, "kind", known ? json_string(kind_name(known->kind)) : json_null());
+        json_object_set_new(o, "exit_address", e->exit[0] ? json_string(e->exit) : json_null());
         json_object_set_new(o, "in_flight", count(e->in_flight));
         json_object_set_new(o, "max_in_flight",
                             e->max_in_flight ? count(e->max_in_flight) : json_null());

@@ -113,11 +113,26 @@ static double endpoint_value(enum metric m, const struct endpoints_row *row)
         }
 }
 
+static void write_exit(struct scrape *s, const struct endpoints_row *row)
+{
+        if (!row->view.exit[0])
+                return;
+        char *address = text_format_label("exit_address", row->view.exit);
+        char *labels = xasprintf("%s,%s", row->labels, address);
+        text_format_count(s->to, metrics_info(METRIC_ENDPOINT_EXIT)->name, labels, 1);
+        free(labels);
+        free(address);
+}
+
 static void write_endpoints(struct scrape *s, enum metric m)
 {
         for (size_t i = 0; i < s->endpoints.count; i++) {
                 const struct endpoints_row *row = &s->endpoints.list[i];
-                text_format_real(s->to, metrics_info(m)->name, row->labels, endpoint_value(m, row));
+                if (m == METRIC_ENDPOINT_EXIT)
+                        write_exit(s, row);
+                else
+                        text_format_real(s->to, metrics_info(m)->name, row->labels,
+                                         endpoint_value(m, row));
         }
 }
 

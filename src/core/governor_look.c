@@ -256,7 +256,7 @@ size_t governor_look_sessions(const struct governor *g, size_t from, size_t coun
         for (const struct egress_pool *p = g->pools; p; p = p->hh.next)
                 for (const struct session *s = p->sessions.table; s && told < count;
                      s = s->hh.next) {
-                        if (!s->endpoint || at++ < from)
+                        if (!s->endpoint || s->pinned || at++ < from)
                                 continue;
                         each(arg, &(struct session_view){.pool = p->name,
                                                          .endpoint = s->endpoint->name,

@@ -11,6 +11,7 @@
 #include "base/xalloc.h"
 #include "proxy/client.h"
 #include "proxy/exchange.h"
+#include "proxy/prober.h"
 #include "proxy/intercept_leaf.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
@@ -47,6 +48,8 @@ static void start_draining(struct worker *w)
         if (w->draining)
                 return;
         w->draining = true;
+        if (w->prober)
+                prober_stop(w->prober);
         close_listeners(w);
         drain_clients(w);
         worker_check_drained(w);
@@ -83,6 +86,8 @@ static void take_news(struct worker *w)
         login_book_use(&w->logins, news->users);
         free(news);
         apply_config(w);
+        if (w->prober && !w->draining)
+                prober_reload(w->prober);
         add_one(w->shared->taken);
 }
 
@@ -104,7 +109,8 @@ static void on_letters(void *arg)
         struct ticket *t;
         enum ticket_reply reply;
         while ((t = gate_next(w->shared->gate, w->index, &reply)))
-                exchange_turn(t, reply);
+                if (!prober_turn(w->prober, t, reply))
+                        exchange_turn(t, reply);
         if (atomic_load(&w->asked_to_stop))
                 drop_everything(w);
         else if (atomic_load(&w->asked_to_drain))
@@ -168,6 +174,8 @@ int worker_start(struct worker *w, unsigned index, struct worker_shared *shared,
         }
         acceptor_init(&w->acceptor, w->base);
         w->upstream = upstream_new(w->base);
+        if (index == 0)
+                w->prober = prober_new(w);
         make_http(w);
         apply_config(w);
         w->listeners = xcalloc(listener_count, sizeof *w->listeners);
@@ -217,6 +225,7 @@ void worker_join(struct worker *w)
         evhttp_free(w->http); /* closes what is still open */
         list_foreach_safe (it, &w->clients)
                 client_abandon(LIST_ENTRY_OF(it, struct client, link));
+        prober_free(w->prober);
         upstream_free(w->upstream);
         intercept_leaves_free(w->leaves);
         if (w->timer)

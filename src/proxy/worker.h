@@ -61,7 +61,8 @@ struct worker {
         struct intercept_leaves *leaves; /* NULL until it opens HTTPS */
         struct evbuffer *scratch;        /* empty between uses */
         struct prng prng;
-        struct event *timer; /* worker 0: the gate's */
+        struct event *timer;   /* worker 0: the gate's */
+        struct prober *prober; /* the same; NULL in others */
         bool draining;
         /* letters: left by the main thread, which then rings the mailbox */
         _Atomic(struct worker_news *) news;
