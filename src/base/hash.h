@@ -1,4 +1,5 @@
-/* base/hash.h - uthash with memory from xalloc: hash tables whose links live inside the elements. */
+/* base/hash.h - uthash with memory from xalloc: hash tables whose links live inside the elements.
+ */
 #ifndef WEIR_BASE_HASH_H
 #define WEIR_BASE_HASH_H
 

@@ -45,7 +45,8 @@ int intercept_ca_load(const char *certificate, const char *key, struct intercept
 
 /* Loads it from a directory, and makes it before where neither file is there (*ret_made). Several
  * processes may do so at a time: they agree on one. Returns as the two above. */
-int intercept_ca_need(const char *path, struct intercept_ca **ret, bool *ret_made, char **ret_error);
+int intercept_ca_need(const char *path, struct intercept_ca **ret, bool *ret_made,
+                      char **ret_error);
 
 void intercept_ca_free(struct intercept_ca *ca); /* NULL is fine */
 

@@ -134,7 +134,7 @@ static void counts_those_ahead(void **state)
                         lane_enqueue(l, &t[n], span_of(aheads[i].asked[n].client), 10);
                 }
                 size_t ahead = turns_ahead(&l->turns, aheads[i].next.priority,
-                                          span_of(aheads[i].next.client), aheads[i].next.arrived);
+                                           span_of(aheads[i].next.client), aheads[i].next.arrived);
                 if (ahead != aheads[i].ahead)
                         fail_msg("%s: %zu", aheads[i].name, ahead);
                 while (lane_next(l))
