@@ -21,7 +21,7 @@ struct bench {
         struct governor *g;
         struct pool_policy pool; /* of no name: none */
         struct endpoint_policy endpoints[ENDPOINTS];
-        char names[ENDPOINTS][16];
+        char names[ENDPOINTS][32];
         size_t sessions; /* 0: none */
         struct ticket *going[ENDPOINTS];
         size_t going_count;
@@ -52,7 +52,7 @@ static enum ticket_reply ask(struct bench *b, struct ticket *t, size_t lane)
             .pool = b->pool.name ? &b->pool : NULL,
             .host = span_of("host.example"),
         };
-        char session[24];
+        char session[32];
         if (b->sessions > 0) {
                 snprintf(session, sizeof session, "s%zu", (size_t)(t - b->tickets) % b->sessions);
                 wish.session = span_of(session);

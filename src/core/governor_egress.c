@@ -1,4 +1,6 @@
 /* Lanes that go through a pool: a ticket's turn, a limiter and an endpoint, all decided in one. */
+#include <assert.h>
+
 #include "core/governor_state.h"
 
 /* --- what may go --- */
@@ -92,6 +94,7 @@ static void bind_session(struct lane *l, struct ticket *t, struct endpoint *e)
 /* `t`, which is nowhere in its lane, goes by `e`. */
 static void go(struct governor *g, struct lane *l, struct ticket *t, struct endpoint *e, usec_t now)
 {
+        assert(e);
         struct lane_egress *x = l->egress;
         struct lane_slot *slot = x->by_endpoint ? governor_slot(g, l, e, now) : NULL;
         struct limiter *limiter = slot ? &slot->limiter : &l->limiter;
@@ -378,21 +381,30 @@ static bool serve(struct governor *g, struct lane *l, struct endpoint *e, usec_t
         return true;
 }
 
-/* The lane whose turn it is from `*a` and `*b` on, which are moved behind it; or NULL. */
+static struct lane *lane_parked_at(const struct endpoint *e, struct list *at)
+{
+        return at == &e->waiting ? NULL : LIST_ENTRY_OF(at, struct lane_slot, waiting)->lane;
+}
+
+static struct lane *lane_waiting(const struct endpoint *e, struct list *at)
+{
+        return at == &e->pool->waiting ? NULL
+                                       : LIST_ENTRY_OF(at, struct lane_egress, waiting)->lane;
+}
+
+/* The lane whose turn it is, of those parked there and those that wait for any, from `*a` and `*b`
+ * on, which are moved behind it; or NULL. */
 static struct lane *next_waiting(const struct endpoint *e, struct list **a, struct list **b)
 {
-        struct lane_slot *slot =
-            *a != &e->waiting ? LIST_ENTRY_OF(*a, struct lane_slot, waiting) : NULL;
-        struct lane_egress *x =
-            *b != &e->pool->waiting ? LIST_ENTRY_OF(*b, struct lane_egress, waiting) : NULL;
-        if (!slot && !x)
-                return NULL;
-        struct lane *l = slot && (!x || slot->lane->egress->turn < x->turn) ? slot->lane : x->lane;
-        if (slot && slot->lane == l)
-                *a = (*a)->next;
-        if (x && x->lane == l)
-                *b = (*b)->next;
-        return l;
+        struct lane *parked = lane_parked_at(e, *a), *l = lane_waiting(e, *b);
+        struct list *next_a = (*a)->next, *next_b = (*b)->next;
+        bool both = parked == l;
+        bool parked_first = parked && (!l || parked->egress->turn < l->egress->turn);
+        if (both || parked_first)
+                *a = next_a;
+        if (both || !parked_first)
+                *b = next_b;
+        return parked_first ? parked : l;
 }
 
 void governor_egress_offer(struct governor *g, struct endpoint *e, usec_t now)

@@ -18,17 +18,19 @@ static void forget_marks(struct quarantine_host *h)
         h->last = 0;
 }
 
-static void forget(struct quarantine_host *h)
+/* Takes it out of table and list as well, which clang's analyzer does not see. */
+static void forget(struct quarantine *q, struct quarantine_host *h)
 {
         forget_marks(h);
-        HASH_DEL(h->of->hosts, h);
+        HASH_DEL(q->hosts, h);
         free(h);
 }
 
 void quarantine_done(struct quarantine *q)
 {
         while (q->hosts)
-                forget(q->hosts);
+                /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): see forget */
+                forget(q, q->hosts);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): that is one macro */
@@ -67,7 +69,7 @@ void quarantine_leave(struct quarantine_host *h, usec_t now)
         if (h->marks && h->last <= now)
                 forget_marks(h);
         if (h->tickets == 0 && !h->marks)
-                forget(h);
+                forget(h->of, h);
 }
 
 static void make_room(struct quarantine_host *h, size_t id)
@@ -93,10 +95,11 @@ static struct quarantine_mark *mark_for(struct quarantine_host *h, size_t id)
         while (q->marks > QUARANTINE_MAX_MARKS && q->by_block.next != &h->by_block) {
                 struct quarantine_host *oldest =
                     LIST_ENTRY_OF(q->by_block.next, struct quarantine_host, by_block);
+                /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): see forget */
                 if (oldest->tickets > 0)
                         forget_marks(oldest);
                 else
-                        forget(oldest);
+                        forget(q, oldest);
         }
         return &h->marks[id];
 }

@@ -37,7 +37,7 @@ static void put_escaped_with(struct builder *b, struct span s, char also)
         static const char hex[] = "0123456789ABCDEF";
         for (size_t i = 0; i < s.len; i++) {
                 unsigned char c = (unsigned char)s.ptr[i];
-                if (c > ' ' && c < 0x7f && c != '%' && c != '=' && c != also) {
+                if (c > ' ' && c < 0x7f && c != '%' && c != '=' && s.ptr[i] != also) {
                         b->text[b->len++] = (char)c;
                         continue;
                 }

@@ -39,7 +39,7 @@ struct scope {
 };
 
 struct endpoint_world {
-        char name[16];
+        char name[48];
         bool is_there;
         unsigned in_flight; /* granted */
         unsigned faults;    /* in a row */
@@ -303,7 +303,7 @@ static void end(struct world *w, struct request *r)
 
 static struct ticket_wish wish_of(const struct world *w, const struct request *r)
 {
-        static char client[16], host[24], session[16];
+        static char client[32], host[48], session[32];
         bool has_session = r->session < SESSIONS;
         const struct scope *s = &w->scopes[r->scope];
         snprintf(client, sizeof client, "client%zu", r->client);

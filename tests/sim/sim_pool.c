@@ -57,7 +57,7 @@ struct world {
         struct worker *workers;
         size_t worker_count;
         struct origin origins[MOST_ENDPOINTS];
-        char names[MOST_ENDPOINTS][8];
+        char names[MOST_ENDPOINTS][32];
         struct endpoint_policy endpoints[MOST_ENDPOINTS];
         struct pool_policy pool;
         struct lane_policy policy;

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/clock.h"
 #include "runtime/gate.h"
@@ -128,12 +129,122 @@ static void unknown_scopes_are_told_from_silent_ones(void **state)
         free(list);
 }
 
+/* ---- pools: more of everything than is looked at under one hold of the mutex ---- */
+
+enum { ENDPOINTS = 100 };
+
+static struct endpoint_policy ways[ENDPOINTS];
+static char names[ENDPOINTS][32];
+static bool told[ENDPOINTS];
+
+static const struct pool_policy *make_pool(void)
+{
+        static const struct pool_policy pool = {.name = "p",
+                                                .endpoints = ways,
+                                                .endpoint_count = ENDPOINTS,
+                                                .sticky = true,
+                                                .sticky_ttl = 600 * SEC,
+                                                .quarantine = {1, 600 * SEC},
+                                                .generation = 1};
+        for (size_t i = 0; i < ENDPOINTS; i++) {
+                snprintf(names[i], sizeof names[i], "%zu", i);
+                ways[i] = (struct endpoint_policy){names[i], 1, 1, NULL};
+        }
+        gate_pools(g, (const struct pool_policy *const[]){&pool}, 1);
+        return &pool;
+}
+
+static void tell(void *arg, const char *name)
+{
+        unsigned long i = strtoul(name, NULL, 10);
+        assert_true(i < ENDPOINTS && !told[i]);
+        told[i] = true;
+        ++*(size_t *)arg;
+}
+
+static void on_endpoint(void *arg, const struct endpoint_view *view)
+{
+        assert_string_equal(view->pool, "p");
+        assert_int_equal(view->in_flight, 0);
+        assert_true(view->uses == 1 && view->blocks == 1 && view->sessions == 0);
+        tell(arg, view->name);
+}
+
+static void on_quarantine(void *arg, const struct quarantine_view *view)
+{
+        assert_string_equal(view->host, "h");
+        assert_true(view->until > clock_now());
+        tell(arg, view->endpoint);
+}
+
+static void on_session(void *arg, const struct session_view *view)
+{
+        assert_string_equal(view->pool, "p");
+        assert_true(view->used > 0 && view->tickets == 0);
+        tell(arg, view->session);
+}
+
+static void on_limiter(void *arg, const struct governor_change *view)
+{
+        if (strcmp(view->key, "k endpoint=p") != 0)
+                tell(arg, view->key + strlen("k endpoint=p/"));
+}
+
+static void on_memory(void *arg, const char *key, const struct limiter_memory *m)
+{
+        (void)m;
+        tell(arg, key + strlen("k endpoint=p/"));
+}
+
+#define ASSERT_TOLD(n, call)                  \
+        do {                                  \
+                size_t count = 0;             \
+                memset(told, 0, sizeof told); \
+                call;                         \
+                assert_int_equal(count, n);   \
+        } while (0)
+
+static void tells_of_pools(void **state)
+{
+        (void)state;
+        static struct lane_policy each;
+        const struct pool_policy *pool = make_pool();
+        char session[32];
+        each = policy;
+        each.by_endpoint = true;
+        for (size_t i = 0; i < 2 * ENDPOINTS; i++) { /* blocked by each, and served by each */
+                bool first = i < ENDPOINTS;
+                struct ticket t = {0};
+                struct ticket_wish w = {.key = span_of("k endpoint=p"),
+                                        .client = span_of("a"),
+                                        .policy = &each,
+                                        .pool = pool,
+                                        .host = span_of(first ? "h" : "other"),
+                                        .deadline = USEC_MAX - 1};
+                snprintf(session, sizeof session, "%zu", i - ENDPOINTS);
+                if (!first)
+                        w.session = span_of(session);
+                assert_int_equal(gate_ask(g, &t, &w), TICKET_GRANTED);
+                gate_answer(g, &t,
+                            &(struct answer){.class = first ? ANSWER_BLOCKED : ANSWER_SUCCESS});
+                gate_finish(g, &t);
+                if (i + 1 == ENDPOINTS)
+                        ASSERT_TOLD(ENDPOINTS, gate_look_endpoints(g, on_endpoint, &count));
+        }
+        ASSERT_TOLD(ENDPOINTS, gate_look_quarantines(g, on_quarantine, &count));
+        ASSERT_TOLD(ENDPOINTS, gate_look_sessions(g, 1000, on_session, &count));
+        ASSERT_TOLD(70, gate_look_sessions(g, 70, on_session, &count));
+        ASSERT_TOLD(ENDPOINTS, gate_look(g, on_limiter, &count));
+        ASSERT_TOLD(ENDPOINTS, gate_export(g, on_memory, &count));
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test_setup_teardown(sees_every_scope_once, setup, teardown),
             cmocka_unit_test_setup_teardown(a_series_is_copied_out, setup, teardown),
             cmocka_unit_test_setup_teardown(a_long_series_is_whole, setup, teardown),
+            cmocka_unit_test_setup_teardown(tells_of_pools, setup, teardown),
             cmocka_unit_test_setup_teardown(unknown_scopes_are_told_from_silent_ones, setup,
                                             teardown),
         };

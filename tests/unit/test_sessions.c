@@ -95,7 +95,7 @@ static void loses_and_gets_another(void **state)
 static void is_bounded(void **state)
 {
         (void)state;
-        char key[16];
+        char key[32];
         struct session *kept = enter("kept", 1);
         session_bind(kept, e);
         for (size_t i = 0; i < SESSIONS_MAX + 100; i++) {
