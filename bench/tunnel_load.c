@@ -128,23 +128,31 @@ static void begin(struct connection *c)
                                    sizeof c->load->proxy);
 }
 
+/* What is no number in range counts as 0. */
+static int number(const char *text, long max)
+{
+        char *end;
+        long n = strtol(text, &end, 10);
+        return *end || n < 0 || n > max ? 0 : (int)n;
+}
+
 int main(int argc, char **argv)
 {
-        if (argc != 6) {
+        int count = argc == 6 ? number(argv[4], 100000) : 0;
+        if (count == 0) {
                 fputs("usage: tunnel_load PROXY-PORT HOST-PORT SECONDS CONNECTIONS kept|new\n",
                       stderr);
                 return 2;
         }
         struct load load = {.base = event_base_new(), .ctx = SSL_CTX_new(TLS_client_method())};
-        struct timeval time = {atoi(argv[3]), 0};
-        int count = atoi(argv[4]);
+        struct timeval time = {number(argv[3], 3600), 0};
         struct connection *all = calloc((size_t)count, sizeof *all);
         if (!load.base || !load.ctx || !all)
-                return 1;
+                abort();
         load.proxy = (struct sockaddr_in){.sin_family = AF_INET,
-                                          .sin_port = htons((uint16_t)atoi(argv[1])),
+                                          .sin_port = htons((uint16_t)number(argv[1], 65535)),
                                           .sin_addr = {htonl(INADDR_LOOPBACK)}};
-        load.host_port = atoi(argv[2]);
+        load.host_port = number(argv[2], 65535);
         load.fresh = strcmp(argv[5], "new") == 0;
         for (int i = 0; i < count; i++) {
                 all[i].load = &load;
