@@ -25,7 +25,8 @@ struct watch {
         struct event *event;
         curl_socket_t fd;
         short wanted, armed; /* EV_READ | EV_WRITE */
-        bool ours;           /* we see it being closed */
+        bool ours;           /* opened by us */
+        bool connected;      /* then we see it being closed too, if it is ours */
 };
 
 struct upstream {
@@ -377,8 +378,9 @@ static int on_socket_wanted(CURL *easy, curl_socket_t fd, int what, void *arg, v
          * when a proxy has done its part too. */
         if ((w->wanted & EV_READ) && w->ours && a)
                 a->reached = true;
-        if (what == CURL_POLL_REMOVE && !w->ours)
-                watch_free(w); /* the resolver's: closed behind our back */
+        w->connected = w->connected || (w->ours && (w->wanted & EV_READ));
+        if (what == CURL_POLL_REMOVE && !w->connected)
+                watch_free(w); /* closed behind our back: the resolver's, or it never connected */
         else if (w->wanted || (w->armed & EV_WRITE))
                 watch_arm(w, w->wanted);
         return 0;

@@ -1,10 +1,14 @@
 /* Connections that are wanted for themselves: dialled ones, and those after a 101. */
 #include "tests/unit/unit.h"
 
+#include <errno.h>
 #include <event2/bufferevent.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "tests/unit/upstream_client.h"
 
@@ -112,6 +116,67 @@ static void test_dial_fails(void **state)
         r.port = 0;
         run(&v, &r);
         assert_int_equal(v.end.error, UPSTREAM_HTTP_REQUEST_ERROR);
+}
+
+/* A port at which nobody is let in: as many wait there as may. */
+static unsigned full_port(int fds[static 5])
+{
+        struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        socklen_t len = sizeof sa;
+        fds[0] = socket(AF_INET, SOCK_STREAM, 0);
+        assert_int_equal(bind(fds[0], (struct sockaddr *)&sa, sizeof sa), 0);
+        assert_int_equal(listen(fds[0], 0), 0);
+        getsockname(fds[0], (struct sockaddr *)&sa, &len);
+        for (size_t i = 1; i < 5; i++) {
+                fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+                int rc = connect(fds[i], (struct sockaddr *)&sa, sizeof sa);
+                assert_true(rc == 0 || errno == EINPROGRESS);
+        }
+        return ntohs(sa.sin_port);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *arg)
+{
+        (void)fd, (void)what;
+        ++*(unsigned *)arg;
+}
+
+/*
+ * libcurl closes a socket on which no connection came about without a word, and gives its number to
+ * the resolver next. What the loop knows of either must not be taken for the socket that has the
+ * number then.
+ */
+static void test_numbers_are_used_again(void **state)
+{
+        (void)state;
+        struct seen s = {0}, t = {0};
+        int full[5];
+        struct upstream_request r = dial();
+        r.port = full_port(full);
+        r.timeouts.connect = 50 * USEC_PER_MSEC;
+        run(&s, &r);
+        assert_int_equal(s.end.error, UPSTREAM_CONNECTION_TIMEOUT);
+        r.host = span_of("none.test");
+        run(&t, &r);
+        assert_int_equal(t.end.error, UPSTREAM_DNS_ERROR);
+
+        int fds[8][2];
+        unsigned seen = 0;
+        struct event *events[8];
+        for (size_t i = 0; i < COUNT_OF(fds); i++) {
+                assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds[i]), 0);
+                events[i] = event_new(base, fds[i][i % 2], EV_READ, on_readable, &seen);
+                event_add(events[i], NULL);
+                assert_int_equal(write(fds[i][1 - i % 2], "x", 1), 1);
+        }
+        TURN_WHILE(seen < COUNT_OF(fds));
+        for (size_t i = 0; i < COUNT_OF(full); i++)
+                close(full[i]);
+        for (size_t i = 0; i < COUNT_OF(fds); i++) {
+                event_free(events[i]);
+                close(fds[i][0]);
+                close(fds[i][1]);
+        }
 }
 
 /* tear_down counts the descriptors. */
@@ -392,6 +457,7 @@ int main(void)
                 CASE(dial),
                 CASE(dial_takes_none_from_the_pool),
                 CASE(dial_fails),
+                CASE(numbers_are_used_again),
                 CASE(dial_cancelled),
                 CASE(switch),
                 CASE(switch_ended_by_us),

@@ -15,6 +15,7 @@ from harness.prometheus import Metrics, still_open
 PROGRAM = os.path.abspath(
     os.environ.get("WEIR") or pathlib.Path(__file__).resolve().parents[3] / "weir"
 )
+SUPPRESSIONS = pathlib.Path(__file__).with_name("tsan.supp")
 PATIENCE = 30  # seconds until a condition that does not come true fails the test
 
 
@@ -29,7 +30,7 @@ def sanitizer_environment(directory):
     return {
         "ASAN_OPTIONS": options + "detect_leaks=1:detect_stack_use_after_return=1:exitcode=99",
         "UBSAN_OPTIONS": options + "print_stacktrace=1",
-        "TSAN_OPTIONS": options + "second_deadlock_stack=1:exitcode=99",
+        "TSAN_OPTIONS": options + f"second_deadlock_stack=1:exitcode=99:suppressions={SUPPRESSIONS}",
     }
 
 
