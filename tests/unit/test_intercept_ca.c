@@ -216,7 +216,8 @@ static void checks_what_it_is(void **state)
                 int r = load(p, "b.pem", "b.key", &ca, &error);
                 print_message("%zu: %s\n", i, error ? error : "good");
                 assert_int_equal(r, cases[i].error ? -EINVAL : 0);
-                if (cases[i].error) {
+                assert_int_equal(error != NULL, cases[i].error != NULL);
+                if (cases[i].error && error) {
                         assert_non_null(strstr(error, cases[i].error));
                         assert_non_null(strstr(error, "b.pem"));
                 }

@@ -77,6 +77,15 @@ static void heads(void **state)
 }
 
 /* The bounds rise, the counts never fall, and each value is below a bound exactly where it is. */
+static bool number_after(const char *text, const char *start, unsigned long *ret)
+{
+        if (strncmp(text, start, strlen(start)) != 0)
+                return false;
+        char *end;
+        *ret = strtoul(text + strlen(start), &end, 10);
+        return end > text + strlen(start) && *end == '\0';
+}
+
 static void histograms(void **state)
 {
         (void)state;
@@ -96,11 +105,14 @@ static void histograms(void **state)
                 double le;
                 unsigned long n;
                 size_t below = 0;
-                if (sscanf(line, "t_bucket{le=\"+Inf\"} %lu", &infinite) == 1)
+                if (number_after(line, "t_bucket{le=\"+Inf\"} ", &infinite) ||
+                    number_after(line, "t_count ", &count) || strncmp(line, "t_sum ", 6) == 0)
                         continue;
-                if (sscanf(line, "t_count %lu", &count) == 1 || strncmp(line, "t_sum ", 6) == 0)
-                        continue;
-                assert_int_equal(sscanf(line, "t_bucket{le=\"%lf\"} %lu", &le, &n), 2);
+                static const char start[] = "t_bucket{le=\"";
+                char *end;
+                assert_int_equal(strncmp(line, start, strlen(start)), 0);
+                le = strtod(line + strlen(start), &end);
+                assert_true(number_after(end, "\"} ", &n));
                 assert_true(le > bound);
                 for (size_t i = 0; i < COUNT_OF(values); i++)
                         below += usec_seconds(values[i]) < le;
