@@ -234,6 +234,12 @@ static void on_quarantine(void *arg, const struct quarantine_view *view)
         write_entry(arg, learned_quarantine_line(&q, clock_real()));
 }
 
+/* r is what came of writing it: 0 or -errno. */
+static int close_file(FILE *file, int r)
+{
+        return fclose(file) != 0 && r == 0 ? -errno : r;
+}
+
 /* Closes the file in any case. */
 static int write_all(FILE *file, struct gate *g)
 {
@@ -248,9 +254,7 @@ static int write_all(FILE *file, struct gate *g)
         int r = 0;
         if (fflush(file) != 0 || ferror(file) || fsync(fileno(file)) < 0)
                 r = errno ? -errno : -EIO;
-        if (fclose(file) != 0 && r == 0)
-                r = -errno;
-        return r;
+        return close_file(file, r);
 }
 
 static int write_file(const struct state *s, struct gate *g)

@@ -65,7 +65,7 @@ def test_a_lower_limit_closes_nobody(weir, origin):
 FLOOD = 10_000
 
 
-@pytest.mark.skipif(sanitized(), reason="a sanitizer multiplies what a connection takes")
+@pytest.mark.memory
 def test_a_flood(weir, origin):
     """Ten thousand connections beyond what may be: each is told, memory stays bounded, and who is
     in goes on without a pause."""

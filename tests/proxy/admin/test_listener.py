@@ -1,7 +1,6 @@
 """Who is let in to the admin listener, and what it says to what it does not know."""
 import http.client
 import json
-import os
 import re
 import socket
 
@@ -241,19 +240,6 @@ def test_lives_while_the_proxy_is_full(weir, origin):
         assert client.get(origin.url + "/").status == 200
         assert get(proxy.port, origin.url + "/").status == 503
         proxy.wait_metrics(lambda m: m.value("weir_client_connections") == 1)
-
-
-@pytest.mark.skipif(not os.environ.get("WEIR_PROMTOOL"), reason="WEIR_PROMTOOL names no promtool")
-def test_promtool(weir, origin):  # pragma: no cover
-    """For those who have it: `promtool check metrics`."""
-    import subprocess
-
-    proxy = weir()
-    get(proxy.port, origin.url + "/")
-    done = subprocess.run(
-        [os.environ["WEIR_PROMTOOL"], "check", "metrics"], input=proxy.admin("/metrics")[2], text=True, capture_output=True
-    )
-    assert done.returncode == 0 and not done.stderr, done.stderr
 
 
 def test_keep_alive(weir):

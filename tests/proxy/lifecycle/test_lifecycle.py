@@ -3,10 +3,11 @@ import resource
 import signal
 import socket
 import subprocess
+import time
 
 import pytest
 
-from harness.daemon import PROGRAM, Weir, clean_environment, json_line, run_weir
+from harness.daemon import PATIENCE, PROGRAM, Weir, clean_environment, json_line, run_weir
 from harness.origin import Gate, in_turn
 from harness.wire import Client, Closed, get
 
@@ -67,7 +68,8 @@ def test_no_new_connections_while_draining(weir, origin):
         seen = len(proxy.log.all)
         proxy.signal(signal.SIGTERM)
         proxy.log.wait(r"stopping: ", seen)
-        for _ in range(200):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
             try:
                 socket.create_connection(("127.0.0.1", proxy.port), 5).close()
             except ConnectionResetError:
