@@ -79,6 +79,7 @@ def test_a_request_that_has_begun_is_told_of_the_end(weir, origin):
 
 def test_without_descriptors_it_waits_and_goes_on(weir, origin):
     proxy = weir()
+    proxy.log.wait("ready: ")  # it needs a few more descriptors until then
     limit = 40
     resource.prlimit(proxy.process.pid, resource.RLIMIT_NOFILE, (limit, limit))
     clients = [socket.create_connection(("127.0.0.1", proxy.port)) for _ in range(limit)]
