@@ -1,5 +1,4 @@
-/* base/hash.h - uthash with memory from xalloc: hash tables whose links live inside the elements.
- */
+/* base/hash.h - uthash with memory from xalloc: tables whose links live inside the elements. */
 #ifndef WEIR_BASE_HASH_H
 #define WEIR_BASE_HASH_H
 

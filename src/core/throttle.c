@@ -3,13 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/list.h"
 #include "base/xalloc.h"
-
-#define uthash_malloc(size) xmalloc(size)
-#define uthash_free(p, size) free(p)
-#define uthash_fatal(text) abort()
-#include <uthash.h>
 
 #define DEBT_MOST 4 /* times the burst */
 

@@ -8,8 +8,8 @@
 #include <event2/event_struct.h>
 #include <event2/http.h>
 #include <netinet/in.h>
-#include <uthash.h>
 
+#include "base/hash.h"
 #include "base/list.h"
 #include "proxy/intake.h"
 #include "proxy/worker.h"

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
+#include "base/hash.h"
 #include "base/list.h"
 #include "base/xalloc.h"
 #include "proxy/intercept_cert.h"

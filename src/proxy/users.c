@@ -7,15 +7,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/hash.h"
 #include "base/secret.h"
 #include "base/xalloc.h"
 #include "proxy/credentials.h"
 #include "runtime/log.h"
-
-#define uthash_malloc(size) xmalloc(size)
-#define uthash_free(p, size) free(p)
-#define uthash_fatal(text) abort()
-#include <uthash.h>
 
 struct user {
         UT_hash_handle hh;
