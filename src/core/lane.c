@@ -123,12 +123,6 @@ void lane_sleep(struct lane *l, struct ticket *t, struct span client, usec_t unt
         lane_doze(l, t, until);
 }
 
-void lane_enqueue(struct lane *l, struct ticket *t, struct span client, usec_t now)
-{
-        lane_join(l, t, client);
-        lane_queue(l, t, now);
-}
-
 struct ticket *lane_awake(struct lane *l, usec_t now)
 {
         struct heap_node *n = heap_first(&l->sleepers);

@@ -75,9 +75,6 @@ void lane_look(const struct lane *l, usec_t now, struct limiter_view *ret_view);
 /* Puts `t` to sleep until `until`, on behalf of `client`; it becomes SLEEPING. */
 void lane_sleep(struct lane *l, struct ticket *t, struct span client, usec_t until);
 
-/* Queues `t` on behalf of `client` (turns_add). It becomes QUEUED. */
-void lane_enqueue(struct lane *l, struct ticket *t, struct span client, usec_t now);
-
 /* `t` is in the lane on behalf of `client`, but nowhere in it. */
 void lane_join(struct lane *l, struct ticket *t, struct span client);
 

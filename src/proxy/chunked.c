@@ -2,11 +2,6 @@
 
 #include <ctype.h>
 
-void chunked_init(struct chunked *c)
-{
-        *c = (struct chunked){0};
-}
-
 static bool fault(struct message_fault *ret, int status, const char *text)
 {
         *ret = (struct message_fault){status, "http_request_error", text, true};

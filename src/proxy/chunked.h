@@ -16,6 +16,7 @@ enum chunked_state {
         CHUNKED_END,
 };
 
+/* All zeroes before the first byte. */
 struct chunked {
         enum chunked_state state;
         unsigned digits;
@@ -24,8 +25,6 @@ struct chunked {
         size_t trailer; /* bytes of the trailer section */
         bool line_empty;
 };
-
-void chunked_init(struct chunked *c);
 
 /*
  * Takes bytes of the body up to its end (RFC 9112, 7.1), more strictly than evhttp, which waits for

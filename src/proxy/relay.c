@@ -297,18 +297,3 @@ struct relay_counts relay_count(const struct relay *r)
 {
         return (struct relay_counts){delivered(&r->back), delivered(&r->front)};
 }
-
-const char *relay_end_text(enum relay_end end)
-{
-        switch (end) {
-        case RELAY_FRONT_BROKE:
-                return "the client's connection broke";
-        case RELAY_BACK_BROKE:
-                return "the host's connection broke";
-        case RELAY_IDLE:
-                return "nothing was sent for too long";
-        case RELAY_ENDED:
-        default:
-                return "both sides have closed it";
-        }
-}

@@ -52,6 +52,4 @@ void relay_free(struct relay *r);
 
 struct relay_counts relay_count(const struct relay *r);
 
-const char *relay_end_text(enum relay_end end); /* one phrase for people */
-
 #endif

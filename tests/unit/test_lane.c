@@ -41,6 +41,12 @@ static const struct {
     {"a retry is no priority", {{"a", 3, 5}, {"a", 1, 4}}, {0, 1}},
 };
 
+static void enqueue(struct lane *l, struct ticket *t, struct span client, usec_t now)
+{
+        lane_join(l, t, client);
+        lane_queue(l, t, now);
+}
+
 static void goes_in_order(void **state)
 {
         (void)state;
@@ -53,7 +59,7 @@ static void goes_in_order(void **state)
                         t[n].arrived = orders[i].asked[n].arrived;
                         t[n].priority = orders[i].asked[n].priority;
                         t[n].deadline = USEC_MAX;
-                        lane_enqueue(l, &t[n], span_of(orders[i].asked[n].client), 10);
+                        enqueue(l, &t[n], span_of(orders[i].asked[n].client), 10);
                         assert_int_equal(t[n].state, TICKET_QUEUED);
                 }
                 for (int k = 0; k < n; k++)
@@ -79,7 +85,7 @@ static void passes_over_nobody_for_ever(void **state)
                 list_init(&t[n].link);
                 t[n].priority = priorities[n / EACH];
                 t[n].deadline = USEC_MAX;
-                lane_enqueue(l, &t[n], SPAN("a"), 10);
+                enqueue(l, &t[n], SPAN("a"), 10);
         }
         int served[10] = {0}, longest[10] = {0}, since[10] = {0};
         for (int place = 0; l->turns.levels[7].queued > 0; place++) {
@@ -131,7 +137,7 @@ static void counts_those_ahead(void **state)
                         list_init(&t[n].link);
                         t[n].arrived = aheads[i].asked[n].arrived;
                         t[n].priority = aheads[i].asked[n].priority;
-                        lane_enqueue(l, &t[n], span_of(aheads[i].asked[n].client), 10);
+                        enqueue(l, &t[n], span_of(aheads[i].asked[n].client), 10);
                 }
                 size_t ahead = turns_ahead(&l->turns, aheads[i].next.priority,
                                            span_of(aheads[i].next.client), aheads[i].next.arrived);
@@ -154,7 +160,7 @@ static void counts_no_more_than_may_pass(void **state)
                 list_init(&t[n].link);
                 t[n].priority = n < HIGH ? 9 : 5;
                 t[n].deadline = USEC_MAX;
-                lane_enqueue(l, &t[n], SPAN("a"), 10);
+                enqueue(l, &t[n], SPAN("a"), 10);
         }
         assert_int_equal(turns_ahead(&l->turns, 4, SPAN("b"), 11), 16);
         assert_int_equal(turns_ahead(&l->turns, 5, SPAN("b"), 11), 1 + 32);
@@ -179,7 +185,7 @@ static void counts_many_clients(void **state)
                 char name[] = {(char)n};
                 list_init(&t[n].link);
                 t[n].deadline = 50 + n;
-                lane_enqueue(l, &t[n], (struct span){name, 1}, 10);
+                enqueue(l, &t[n], (struct span){name, 1}, 10);
         }
         assert_int_equal(turns_ahead(&l->turns, 0, SPAN("new"), 11), 100);
         for (size_t n = 0; n < COUNT_OF(t); n += 2)
