@@ -2,17 +2,9 @@
 
 #include <getopt.h>
 #include <stdio.h>
-#include <unistd.h>
 
+#include "cli/config_file.h"
 #include "cli/usage.h"
-#include "config/config.h"
-
-const char *config_default_path(void)
-{
-        static const char path[] = SYSCONFDIR "/weir/weir.yaml";
-        /* Whatever else may be wrong with it is to be said, not passed over in silence. */
-        return access(path, F_OK) == 0 ? path : NULL;
-}
 
 int check_main(int argc, char **argv)
 {
@@ -21,7 +13,7 @@ int check_main(int argc, char **argv)
             {"help", no_argument, NULL, 'h'},
             {NULL, 0, NULL, 0},
         };
-        const char *path = config_default_path();
+        const char *path = config_file_default();
         /* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread is there yet */
         for (int option; (option = getopt_long(argc, argv, "c:h", options, NULL)) != -1;) {
                 if (option == 'c') {
@@ -34,13 +26,9 @@ int check_main(int argc, char **argv)
                 fprintf(stderr, "weir check: unexpected argument: %s\n", argv[optind]);
                 return usage_refuse("check");
         }
-        struct config *config;
-        struct config_faults faults;
-        if (config_load(path, &config, &faults) < 0) {
-                config_faults_print(&faults, path, stderr);
-                config_faults_done(&faults);
+        struct config *config = config_file_load(path, NULL);
+        if (!config)
                 return 1;
-        }
         printf("%s: ok\n", path ? path : "built-in defaults");
         config_unref(config);
         return 0;

@@ -6,8 +6,4 @@
  * exit status: 0, 1 where there are faults, 2 for a wrong command line. argv[0] is "check". */
 int check_main(int argc, char **argv);
 
-/* The file that is read where the command line names none; NULL when it is not there, which means
- * the built-in defaults. */
-const char *config_default_path(void);
-
 #endif

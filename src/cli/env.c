@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/xalloc.h"
-#include "cli/check.h"
 #include "cli/client_env.h"
 #include "cli/client_trust.h"
+#include "cli/config_file.h"
 #include "cli/usage.h"
 #include "config/config.h"
 #include "config/value.h"
@@ -164,7 +164,7 @@ int env_main(int argc, char **argv)
             {"help", no_argument, NULL, 'h'},
             {NULL, 0, NULL, 0},
         };
-        const char *path = config_default_path();
+        const char *path = config_file_default();
         /* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread is there yet */
         for (int o; (o = getopt_long(argc, argv, "c:h", options, NULL)) != -1;) {
                 if (o == 'c') {
@@ -177,13 +177,9 @@ int env_main(int argc, char **argv)
                 fprintf(stderr, COMMAND ": unexpected argument: %s\n", argv[optind]);
                 return usage_refuse("env");
         }
-        struct config *config;
-        struct config_faults faults;
-        if (config_load(path, &config, &faults) < 0) {
-                config_faults_print(&faults, path, stderr);
-                config_faults_done(&faults);
+        struct config *config = config_file_load(path, NULL);
+        if (!config)
                 return 1;
-        }
         char *error = NULL;
         int r = print(config, &error);
         if (r < 0)

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/xalloc.h"
-#include "cli/check.h"
 #include "cli/client_env.h"
 #include "cli/client_trust.h"
+#include "cli/config_file.h"
 #include "cli/exec_child.h"
 #include "cli/exec_figures.h"
 #include "cli/exec_report.h"
@@ -62,20 +62,15 @@ struct exec {
 
 /* ---- setting up ---- */
 
-static int load(struct exec *x)
+static bool load(struct exec *x)
 {
         char *https = x->https ? xasprintf("defaults: {https: %s}\n", x->https) : xstrdup("");
         char *text = xasprintf("%s%s%s", above, x->path && !x->named ? above_system : "", https);
         struct config_given given = {below, text};
-        struct config_faults faults;
-        int r = config_load_given(x->path, &given, &x->config, &faults);
-        if (r < 0) {
-                config_faults_print(&faults, x->path, stderr);
-                config_faults_done(&faults);
-        }
+        x->config = config_file_load(x->path, &given);
         free(text);
         free(https);
-        return r;
+        return x->config != NULL;
 }
 
 static int open_log(struct exec *x, char **ret_error)
@@ -353,7 +348,7 @@ static int read_options(int argc, char **argv, struct exec *x)
 
 int exec_main(int argc, char **argv)
 {
-        struct exec x = {.path = config_default_path()};
+        struct exec x = {.path = config_file_default()};
         process_fill_standard_descriptors();
         int status = read_options(argc, argv, &x);
         if (status != 0)
@@ -361,7 +356,7 @@ int exec_main(int argc, char **argv)
         status = 1;
         if (exec_child_prepare(&x.child) < 0)
                 fputs(COMMAND ": no descriptors are left\n", stderr);
-        else if (load(&x) == 0 && start(&x) == 0)
+        else if (load(&x) && start(&x) == 0)
                 status = serve(&x);
         done(&x);
         return status;

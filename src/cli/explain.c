@@ -9,7 +9,7 @@
 #include "base/fields.h"
 #include "base/http_text.h"
 #include "base/xalloc.h"
-#include "cli/check.h"
+#include "cli/config_file.h"
 #include "cli/usage.h"
 #include "config/config.h"
 #include "proxy/request_scope.h"
@@ -160,13 +160,9 @@ static void print(const struct explain *x)
 
 static int explain(struct explain *x)
 {
-        struct config *config;
-        struct config_faults faults;
-        if (config_load(x->path, &config, &faults) < 0) {
-                config_faults_print(&faults, x->path, stderr);
-                config_faults_done(&faults);
+        struct config *config = config_file_load(x->path, NULL);
+        if (!config)
                 return 1;
-        }
         collect(x, config);
         print(x);
         config_unref(config);
@@ -219,7 +215,7 @@ static int read_arguments(struct explain *x, int argc, char **argv, bool *ret_en
 
 int explain_main(int argc, char **argv)
 {
-        struct explain x = {.path = config_default_path()};
+        struct explain x = {.path = config_file_default()};
         bool end;
         steering_init(&x.steering);
         int status = read_arguments(&x, argc, argv, &end);

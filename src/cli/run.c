@@ -13,7 +13,7 @@
 
 #include "admin/admin.h"
 #include "base/xalloc.h"
-#include "cli/check.h"
+#include "cli/config_file.h"
 #include "cli/inherited.h"
 #include "cli/process.h"
 #include "cli/usage.h"
@@ -373,7 +373,7 @@ int run_main(int argc, char **argv)
             {"help", no_argument, NULL, 'h'},
             {0},
         };
-        struct run run = {.path = config_default_path(), .next_save = USEC_MAX};
+        struct run run = {.path = config_file_default(), .next_save = USEC_MAX};
         const char *listen = NULL;
         bool show = false;
         process_fill_standard_descriptors();
