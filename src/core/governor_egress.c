@@ -165,17 +165,21 @@ static bool is_anybody_parked(const struct lane *l, const struct endpoint *e)
         return slot && slot->parked && slot->parked->queued > 0;
 }
 
-/* The turn of `t`, whose session has the endpoint `e`. True: it goes; false: it waits there. */
+/* The turn of `t`, whose session has the endpoint `e`, while only `only` is asked for (NULL: any).
+ * True: it goes; false: it waits there. */
 static bool send_or_park(struct governor *g, struct lane *l, struct ticket *t, struct endpoint *e,
-                         usec_t now)
+                         const struct endpoint *only, usec_t now)
 {
+        bool is_asked_for = !only || only == e;
         lane_take_turn(l);
-        if (!is_anybody_parked(l, e) && endpoint_for(g, l, t, e, now) == e) {
+        if (is_asked_for && !is_anybody_parked(l, e) && endpoint_for(g, l, t, e, now) == e) {
                 send(g, l, t, e, now);
                 return true;
         }
         governor_slot(g, l, e, now);
         lane_park(l, t, e, now);
+        if (!is_asked_for)
+                governor_offer_later(g, e);
         return false;
 }
 
@@ -193,16 +197,9 @@ static bool send_in_turn(struct governor *g, struct lane *l, struct endpoint *on
                 return true;
         for (struct ticket *t; (t = turns_first(&l->turns));) {
                 struct endpoint *e = bound_to(t, now);
-                if (e && (!only || e == only)) {
-                        if (send_or_park(g, l, t, e, now))
-                                return true;
-                        continue;
-                }
                 if (e) {
-                        lane_take_turn(l);
-                        governor_slot(g, l, e, now);
-                        lane_park(l, t, e, now);
-                        governor_offer_later(g, e);
+                        if (send_or_park(g, l, t, e, only, now))
+                                return true;
                         continue;
                 }
                 usec_t at = egress_pool_expected(pool, t->host, NULL, now);

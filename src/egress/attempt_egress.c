@@ -36,26 +36,14 @@ static CURLcode set_text(CURL *easy, CURLoption option, char **was, char *text)
 }
 
 /* libcurl undoes percent-encoding in credentials, wherever they come from. */
-static char *encoded(const char *text)
+static char *encoded(CURL *easy, const char *text)
 {
-        static const char plain[] =
-            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
-        static const char hex[] = "0123456789ABCDEF";
-        if (!text)
-                return NULL;
-        char *out = xmalloc(3 * strlen(text) + 1), *to = out;
-        for (const char *c = text; *c; c++) {
-                unsigned char byte = (unsigned char)*c;
-                if (strchr(plain, *c)) {
-                        *to++ = *c;
-                        continue;
-                }
-                *to++ = '%';
-                *to++ = hex[byte >> 4];
-                *to++ = hex[byte & 15];
-        }
-        *to = '\0';
-        return out;
+        char *escaped = text ? curl_easy_escape(easy, text, 0) : NULL;
+        if (text && !escaped)
+                abort(); /* out of memory */
+        char *own = escaped ? xstrdup(escaped) : NULL;
+        curl_free(escaped);
+        return own;
 }
 
 static char *proxy_url(const struct egress_endpoint *e)
@@ -143,9 +131,9 @@ enum upstream_error attempt_setup_egress(struct attempt *a, const struct upstrea
         keep_apart(a, e != NULL);
         if (set_proxy(a, e) ||
             set_text(a->easy, CURLOPT_PROXYUSERNAME, &a->set.user,
-                     proxy ? encoded(e->user) : NULL) ||
+                     proxy ? encoded(a->easy, e->user) : NULL) ||
             set_text(a->easy, CURLOPT_PROXYPASSWORD, &a->set.password,
-                     proxy ? encoded(e->password) : NULL) ||
+                     proxy ? encoded(a->easy, e->password) : NULL) ||
             set_text(a->easy, CURLOPT_INTERFACE, &a->set.device, device))
                 return UPSTREAM_PROXY_INTERNAL_ERROR;
         if (kind == EGRESS_SOCKS5 && is_name && request->deny && request->deny->count > 0)
