@@ -178,6 +178,10 @@ void attempt_stream_free(struct attempt *a); /* our half of it, where there is o
 /* Once for each handle. */
 void attempt_setup_handle(struct attempt *a);
 
+/* Sets a text option where it differs from what was set before (*was, owned). Without bytes, not
+ * even none of them (NULL), the option is taken back. */
+CURLcode attempt_setup_text(CURL *easy, CURLoption option, char **was, struct span text);
+
 /* For each request: UPSTREAM_OK, or why it cannot be made. */
 enum upstream_error attempt_setup_request(struct attempt *a,
                                           const struct upstream_request *request);

@@ -23,16 +23,13 @@ static bool is_read_by_proxy(const struct attempt *a)
 
 /* ---- what libcurl is told ---- */
 
-/* Sets a text option when it differs from what was set before; NULL takes it back. */
+/* attempt_setup_text with a text that was made for it; NULL takes the option back. */
 static CURLcode set_text(CURL *easy, CURLoption option, char **was, char *text)
 {
-        if (*was && text ? strcmp(*was, text) == 0 : *was == text) {
-                free(text);
-                return CURLE_OK;
-        }
-        free(*was);
-        *was = text;
-        return curl_easy_setopt(easy, option, text);
+        CURLcode code =
+            attempt_setup_text(easy, option, was, text ? span_of(text) : (struct span){NULL, 0});
+        free(text);
+        return code;
 }
 
 /* libcurl undoes percent-encoding in credentials, wherever they come from. */

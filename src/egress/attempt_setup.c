@@ -48,13 +48,12 @@ static bool is_text(const char *text, struct span s)
         return text && strncmp(text, s.ptr, s.len) == 0 && text[s.len] == '\0';
 }
 
-/* Sets a text option when it differs from what was set before. */
-static CURLcode set_text(CURL *easy, CURLoption option, char **was, struct span text)
+CURLcode attempt_setup_text(CURL *easy, CURLoption option, char **was, struct span text)
 {
-        if (is_text(*was, text))
+        if (text.ptr ? is_text(*was, text) : !*was)
                 return CURLE_OK;
         free(*was);
-        *was = xspandup(text);
+        *was = text.ptr ? xspandup(text) : NULL;
         return curl_easy_setopt(easy, option, *was);
 }
 
@@ -117,7 +116,7 @@ static CURLcode set_cas(struct attempt *a, const char *file)
                 return CURLE_OK;
         curl_easy_setopt(a->easy, CURLOPT_CAPATH, NULL);
         curl_easy_setopt(a->easy, CURLOPT_CRLFILE, holds_revocations(file) ? file : NULL);
-        return set_text(a->easy, CURLOPT_CAINFO, &a->set.ca_file, span_of(file));
+        return attempt_setup_text(a->easy, CURLOPT_CAINFO, &a->set.ca_file, span_of(file));
 }
 
 static CURLcode set_tls(struct attempt *a, const struct upstream_request *request)
@@ -196,8 +195,8 @@ static enum upstream_error set_request(struct attempt *a, const struct upstream_
         if (!is_word(request->method) || !is_word(request->target))
                 return UPSTREAM_HTTP_REQUEST_ERROR;
         char *whole = attempt_egress_target(a, request);
-        CURLcode code = set_text(a->easy, CURLOPT_REQUEST_TARGET, &a->set.target,
-                                 whole ? span_of(whole) : request->target);
+        CURLcode code = attempt_setup_text(a->easy, CURLOPT_REQUEST_TARGET, &a->set.target,
+                                           whole ? span_of(whole) : request->target);
         free(whole);
         if (code)
                 return UPSTREAM_PROXY_INTERNAL_ERROR;
@@ -212,7 +211,7 @@ static enum upstream_error set_request(struct attempt *a, const struct upstream_
         if (length != a->set.body_len)
                 curl_easy_setopt(a->easy, CURLOPT_INFILESIZE_LARGE, length);
         a->set.body_len = length;
-        if (set_text(a->easy, CURLOPT_CUSTOMREQUEST, &a->set.method, request->method) ||
+        if (attempt_setup_text(a->easy, CURLOPT_CUSTOMREQUEST, &a->set.method, request->method) ||
             curl_easy_setopt(a->easy, CURLOPT_HTTPHEADER, a->lines.list))
                 return UPSTREAM_PROXY_INTERNAL_ERROR;
         a->body_len = body_len;
