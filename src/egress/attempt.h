@@ -16,6 +16,9 @@
 #include "egress/request_lines.h"
 #include "egress/upstream.h"
 
+/* What is read to its end after a discard, so that the connection can be used again. */
+#define ATTEMPT_DRAIN_BYTES ((size_t)64 * 1024)
+
 enum attempt_state {
         ATTEMPT_IDLE,      /* put aside, to be used again */
         ATTEMPT_RUNNING,   /* its handlers are called */
@@ -158,6 +161,14 @@ void attempt_free(struct attempt *a);
 void attempt_do_deferred(struct attempt *a);
 void attempt_go_on(struct attempt *a); /* there is more to be read from us, or we read again */
 void attempt_done(struct attempt *a, CURLcode code); /* libcurl is through with it */
+
+/* Bytes moved, in that phase: its deadline is counted from now. */
+void attempt_progress(struct attempt *a, enum attempt_phase phase);
+
+/* --- attempt_callbacks.c: what libcurl calls --- */
+
+/* Once for each handle. */
+void attempt_callbacks_set(struct attempt *a);
 
 /* --- attempt_stream.c: a connection after a 101 --- */
 
