@@ -1,7 +1,6 @@
 #include "cli/exec.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <poll.h>
 #include <stdio.h>
@@ -21,6 +20,7 @@
 #include "proxy/intercept_ca.h"
 #include "proxy/server.h"
 #include "runtime/clock.h"
+#include "runtime/line_out.h"
 #include "runtime/log.h"
 
 #define COMMAND "weir exec"
@@ -79,10 +79,10 @@ static int open_log(struct exec *x, char **ret_error)
         log_set(x->config->log.level, x->config->log.format);
         if (strcmp(path, "-") == 0)
                 return 0;
-        int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0640);
+        int fd = line_out_open(path);
         if (fd < 0) {
-                *ret_error = xasprintf("cannot write to %s: %s", path, strerrordesc_np(errno));
-                return -errno;
+                *ret_error = xasprintf("cannot write to %s: %s", path, strerrordesc_np(-fd));
+                return fd;
         }
         log_to(fd);
         return 0;

@@ -1,7 +1,6 @@
 #include "cli/run.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,6 +18,7 @@
 #include "cli/usage.h"
 #include "proxy/server.h"
 #include "runtime/clock.h"
+#include "runtime/line_out.h"
 #include "runtime/log.h"
 #include "runtime/sd.h"
 
@@ -62,8 +62,8 @@ static int open_log(const struct config *config)
 {
         if (strcmp(config->log.file, "-") == 0)
                 return 0;
-        int fd = open(config->log.file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0640);
-        int r = fd < 0 || dup2(fd, STDERR_FILENO) < 0 ? -errno : 0;
+        int fd = line_out_open(config->log.file);
+        int r = fd < 0 ? fd : dup2(fd, STDERR_FILENO) < 0 ? -errno : 0;
         if (r < 0)
                 log_error("cannot write to %s: %s; change log.file or its permissions",
                           config->log.file, strerrordesc_np(-r));

@@ -1,9 +1,12 @@
-/* runtime/line_out.h - writes a line where somebody may have stopped reading. */
+/* runtime/line_out.h - files of lines, and pipes whose reader may have stopped reading. */
 #ifndef WEIR_RUNTIME_LINE_OUT_H
 #define WEIR_RUNTIME_LINE_OUT_H
 
 #include <stdbool.h>
 #include <stddef.h>
+
+/* Opens a file that lines are appended to, made with mode 0640. Its descriptor, or -errno. */
+int line_out_open(const char *path);
 
 /*
  * Writes len bytes, at most PIPE_BUF of which are certain to stay together. Does not wait: a pipe

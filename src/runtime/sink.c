@@ -19,9 +19,9 @@ struct sink {
 
 static int open_path(const char *path)
 {
-        int fd = strcmp(path, "-") == 0
-                     ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
-                     : open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0640);
+        if (strcmp(path, "-") != 0)
+                return line_out_open(path);
+        int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
         return fd < 0 ? -errno : fd;
 }
 
