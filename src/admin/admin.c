@@ -101,7 +101,7 @@ static void letter_free(struct reload_letter *l)
 {
         if (!l)
                 return;
-        free(l->body);
+        json_decref(l->body);
         free(l);
 }
 
@@ -112,8 +112,7 @@ void admin_reload_done(struct admin *a, uint64_t number, const struct admin_relo
         struct reload_letter *l = xmalloc(sizeof *l);
         json_t *body =
             what->faults ? faults_json(what->path, what->faults) : restart_json(what->restart);
-        *l = (struct reload_letter){number, what->faults ? 422 : 200, json_dumps(body, 0)};
-        json_decref(body);
+        *l = (struct reload_letter){number, what->faults ? 422 : 200, body};
         /* One that was not read yet is of a lower number. */
         letter_free(atomic_exchange(&a->reloaded, l));
         mailbox_ring(&a->mailbox);
@@ -126,7 +125,7 @@ static void answer_reloads(struct admin *a, const struct reload_letter *l)
                 if (w->number > l->number)
                         break;
                 list_remove(it);
-                answer_json(w->req, l->status, json_loads(l->body, 0, NULL));
+                answer_json(w->req, l->status, json_incref(l->body));
                 free(w);
         }
 }

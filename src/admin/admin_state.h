@@ -4,6 +4,7 @@
 
 #include <event2/event.h>
 #include <event2/http.h>
+#include <jansson.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -19,7 +20,7 @@
 struct reload_letter {
         uint64_t number;
         int status;
-        char *body; /* JSON */
+        json_t *body; /* owned */
 };
 
 /* Everything here but the letters is touched by its own thread alone, once that runs. */
