@@ -30,8 +30,8 @@ static void print_help(FILE *to)
                 fprintf(to, "  %-8s %s\n", usage_commands[i].name, usage_commands[i].help);
         fputs("  version  prints the version\n"
               "  help     prints this, or the options of one command: weir help COMMAND\n\n"
-              "Point clients at it with HTTP_PROXY=http://127.0.0.1:8080, or run one command "
-              "behind a proxy of its own:\nweir exec -- COMMAND\n",
+              "Point clients at it with HTTP_PROXY=http://127.0.0.1:8080 (http_proxy for curl "
+              "and wget), or run\none command behind a proxy of its own: weir exec -- COMMAND\n",
               to);
 }
 
