@@ -167,17 +167,11 @@ struct lane *governor_add(struct governor *g, struct lane *l, struct span key)
 
 static void configure(struct lane *l, const struct lane_policy *policy)
 {
-        struct lane_egress *x = l->egress;
         l->policy = *policy;
         l->unclaimed = false;
         limiter_configure(&l->limiter, &policy->limit);
-        for (size_t i = 0; x && x->by_endpoint && i < x->room; i++) {
-                if (!x->slots[i])
-                        continue;
-                x->slots[i]->wake = 0;
-                if (!x->slots[i]->memory)
-                        limiter_configure(&x->slots[i]->limiter, &policy->limit);
-        }
+        if (l->egress)
+                lane_egress_configure(l->egress);
 }
 
 static struct lane *lane_for(struct governor *g, const struct ticket_wish *wish, usec_t now)
@@ -365,6 +359,8 @@ enum answer_class governor_answer(struct governor *g, struct ticket *t, const st
         struct limiter *limiter = governor_limiter(l, t, &slot);
         enum limiter_event event = limiter_answer(limiter, &t->pass, answer, now, &g->prng);
         enum answer_class class = t->pass.blocked ? ANSWER_BLOCKED : answer->class;
+        if (slot && (event == LIMITER_CUT || event == LIMITER_CIRCUIT_OPEN))
+                lane_slot_refused(slot, now);
         governor_report(g, l, slot, event, now);
         if (t->at)
                 governor_egress_answered(g, l, t, class, now);

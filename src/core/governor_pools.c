@@ -85,8 +85,11 @@ static void reconfigure(struct governor *g, struct egress_pool *p, const struct 
                 unpark_all(g, e, now);
                 drop_if_retired(g, e);
         }
-        list_foreach (it, &p->lanes)
-                wake_stranded(g, LIST_ENTRY_OF(it, struct lane_egress, of_pool)->lane, now);
+        list_foreach (it, &p->lanes) {
+                struct lane_egress *x = LIST_ENTRY_OF(it, struct lane_egress, of_pool);
+                lane_egress_configure(x);
+                wake_stranded(g, x->lane, now);
+        }
         look_again(g, p, now);
 }
 
@@ -152,7 +155,7 @@ void governor_egress_claim(struct governor *g, struct lane *l, const struct pool
 struct lane_slot *governor_slot(struct governor *g, struct lane *l, struct endpoint *e, usec_t now)
 {
         size_t before = l->egress->count;
-        struct lane_slot *slot = lane_slot_for(l, e);
+        struct lane_slot *slot = lane_slot_for(l, e, now);
         if (!l->egress->by_endpoint)
                 return slot;
         g->limiters += l->egress->count - before;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/limiter_sibling.h"
 #include "core/scope_key.h"
 
 void lane_egress_attach(struct lane *l, struct egress_pool *pool, bool by_endpoint)
@@ -60,16 +61,49 @@ static void make_room(struct lane_egress *x, size_t id)
         x->room = room;
 }
 
+static unsigned at_most(unsigned n, unsigned most)
+{
+        return n < most ? n : most;
+}
+
+/* Inside of what the endpoint takes at a time. */
+static struct limiter_policy slot_policy(const struct lane_slot *slot)
+{
+        struct limiter_policy p = slot->lane->policy.limit;
+        const struct endpoint_policy *e = slot->endpoint->policy;
+        if (!e) /* it is gone, but for those in flight */
+                return p;
+        p.start = at_most(p.start, e->max_in_flight);
+        p.floor = at_most(p.floor, e->max_in_flight);
+        p.ceiling = at_most(p.ceiling, e->max_in_flight);
+        return p;
+}
+
+void lane_egress_configure(struct lane_egress *x)
+{
+        for (size_t i = 0; x->by_endpoint && i < x->room; i++) {
+                struct lane_slot *slot = x->slots[i];
+                if (!slot)
+                        continue;
+                slot->wake = 0;
+                if (slot->memory)
+                        continue;
+                struct limiter_policy policy = slot_policy(slot);
+                limiter_configure(&slot->limiter, &policy);
+        }
+}
+
 void lane_slot_recall(struct lane_slot *slot, usec_t now)
 {
         struct limiter_memory learned;
+        struct limiter_policy policy = slot_policy(slot);
         lane_memory_read(slot->memory, now, &learned);
-        limiter_import(&slot->limiter, &slot->lane->policy.limit, &learned, now);
+        limiter_import(&slot->limiter, &policy, &learned, now);
         free(slot->memory);
         slot->memory = NULL;
 }
 
-struct lane_slot *lane_slot_for(struct lane *l, struct endpoint *e)
+struct lane_slot *lane_slot_for(struct lane *l, struct endpoint *e, usec_t now)
 {
         struct lane_egress *x = l->egress;
         struct lane_slot *slot = lane_slot_find(l, e);
@@ -82,7 +116,10 @@ struct lane_slot *lane_slot_for(struct lane *l, struct endpoint *e)
         list_init(&slot->waiting);
         list_init(&slot->with_parked);
         if (x->by_endpoint) {
-                limiter_init(&slot->limiter, &l->policy.limit);
+                struct limiter_policy policy = slot_policy(slot);
+                limiter_init(&slot->limiter, &policy);
+                if (x->refused)
+                        limiter_begin_as(&slot->limiter, &x->refused->limiter, now);
                 slot->key = scope_key_of_endpoint(span_of(l->key), span_of(e->name));
         }
         x->slots[e->id] = slot;
@@ -90,11 +127,25 @@ struct lane_slot *lane_slot_for(struct lane *l, struct endpoint *e)
         return slot;
 }
 
+void lane_slot_refused(struct lane_slot *slot, usec_t now)
+{
+        struct lane_egress *x = slot->lane->egress;
+        x->refused = slot;
+        for (size_t i = 0; i < x->room; i++) {
+                struct lane_slot *one = x->slots[i];
+                if (one && one != slot && !one->memory &&
+                    limiter_heed(&one->limiter, &slot->limiter, now))
+                        one->wake = 0;
+        }
+}
+
 void lane_slot_free(struct lane_slot *slot)
 {
         if (!slot)
                 return;
         struct lane_egress *x = slot->lane->egress;
+        if (x->refused == slot)
+                x->refused = NULL;
         x->slots[slot->endpoint->id] = NULL;
         x->count--;
         list_remove(&slot->waiting);
@@ -152,7 +203,7 @@ void lane_egress_begin_to_wait(struct lane_egress *x)
 
 void lane_park(struct lane *l, struct ticket *t, struct endpoint *e, usec_t now)
 {
-        struct lane_slot *slot = lane_slot_for(l, e);
+        struct lane_slot *slot = lane_slot_for(l, e, now);
         l->egress->has_parked = true;
         if (!slot->parked) {
                 slot->parked = xmalloc(sizeof *slot->parked);

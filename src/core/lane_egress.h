@@ -46,7 +46,8 @@ struct lane_egress {
         bool has_parked;     /* since it rested last */
         bool last_parked;    /* the last one that went had been parked */
         struct hold circuit; /* blocked by one endpoint after the other */
-        struct lane_slot **slots; /* by the endpoint's id; NULL where there is none as yet */
+        const struct lane_slot *refused; /* last, of the endpoints' limiters; NULL: none was */
+        struct lane_slot **slots;        /* by the endpoint's id; NULL where there is none as yet */
         size_t room, count;
         struct list with_parked; /* slots */
         struct list aside; /* tickets that have had their turn, and for which the endpoint that
@@ -63,16 +64,24 @@ struct lane_egress {
 void lane_egress_attach(struct lane *l, struct egress_pool *pool, bool by_endpoint);
 void lane_egress_free(struct lane_egress *x); /* NULL is fine; its slots' series must be done */
 
+/* The lane's policy, or an endpoint's, has changed: so do the bounds of the endpoints' limiters. */
+void lane_egress_configure(struct lane_egress *x);
+
 /* Gives back what only a waiting ticket needs. */
 void lane_egress_rest(struct lane_egress *x);
 
-struct lane_slot *lane_slot_for(struct lane *l, struct endpoint *e); /* made where there is none */
+/* Made where there is none. */
+struct lane_slot *lane_slot_for(struct lane *l, struct endpoint *e, usec_t now);
 
 static inline struct lane_slot *lane_slot_find(const struct lane *l, const struct endpoint *e)
 {
         const struct lane_egress *x = l->egress;
         return e->id < x->room ? x->slots[e->id] : NULL;
 }
+
+/* The endpoint's limiter was refused, and cut: those at the same rate heed it, and new ones will
+ * begin as it does. */
+void lane_slot_refused(struct lane_slot *slot, usec_t now);
 
 /* Nothing may be parked there, and its series is done. */
 void lane_slot_free(struct lane_slot *slot);

@@ -256,12 +256,17 @@ static double delivered(const struct limiter *l, usec_t now)
         return (double)(l->accepted - l->marks[0].accepted) / usec_seconds(since);
 }
 
-/* A rate that the operator's ceiling cannot carry (Little's law) is not what limits: more of it
- * would prove nothing, and would take long to come down from. */
+/* The rate that the operator's ceiling carries (Little's law). */
+static double most_sent(const struct limiter *l)
+{
+        return bounded(l, l->policy.ceiling) / usec_seconds(l->srtt);
+}
+
+/* A rate far above is not what limits: more of it would prove nothing, and would take long to come
+ * down from. */
 static bool is_usable(const struct limiter *l)
 {
-        double most = bounded(l, l->policy.ceiling) / usec_seconds(l->srtt);
-        return l->pace.rate < rate_over_ceiling * most;
+        return l->pace.rate < rate_over_ceiling * most_sent(l);
 }
 
 static void grow_adaptive(struct limiter *l, const struct limiter_pass *pass)
@@ -333,6 +338,7 @@ static void first_refused(struct limiter *l, const struct limiter_pass *pass, us
 static void cut_adaptive(struct limiter *l, const struct limiter_pass *pass, bool overloaded,
                          usec_t wait, usec_t now)
 {
+        l->heeded = 0;
         enum slots_refusal slots = slots_refused(&l->slots, pass->in_flight, l->refused_epochs > 1);
         if (slots == SLOTS_TRIAL_REFUSED && !overloaded) {
                 pace_spare(&l->pace);
@@ -344,6 +350,7 @@ static void cut_adaptive(struct limiter *l, const struct limiter_pass *pass, boo
                                .overloaded = overloaded,
                                .wait_named = wait > 0,
                                .recent = pass->recent,
+                               .most = most_sent(l),
                                .delivered = delivered(l, now),
                            });
         if (slots == SLOTS_FOUND && !overloaded)

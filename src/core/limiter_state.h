@@ -33,6 +33,7 @@ struct limiter {
         usec_t cut;         /* t_cut: refusals of requests sent before are old news */
         usec_t paced_since; /* the first answer was accepted */
         usec_t calm;        /* no growth before: the host was overloaded */
+        unsigned heeded;    /* refusals of siblings, since its own last */
         unsigned episode_refusals;
         unsigned refused_epochs; /* with nothing accepted between */
         bool full_hold;          /* closed for as long as the host said, or by the circuit */

@@ -124,11 +124,12 @@ void pace_grow(struct pace *p, usec_t srtt)
                              : p->max * (1 + drop * cube(curve * (p->x - 1))));
 }
 
-/* The end of slow start: the last second's sends are an estimate from below, the present rate is
- * one from above. Restart at the one, look for the limit between them. */
+/* The end of slow start: the last second's sends are an estimate from below, the present rate, as
+ * far as it was made use of, is one from above. Restart at the one, look for the limit between
+ * them. */
 static void cut_slow_start(struct pace *p, const struct pace_refusal *r)
 {
-        double old = p->rate;
+        double old = fmin(p->rate, r->most);
         double rate = clamp(trust * r->recent, old / 4, (1 - cut_fast) * old);
         set_rate(p, r->overloaded ? fmin(rate, old / 2) : rate);
         p->max = sqrt(p->rate * old);
@@ -156,6 +157,16 @@ void pace_cut(struct pace *p, const struct pace_refusal *r)
                 double cut = accelerating ? cut_fast : r->wait_named ? cut_held : cut_free;
                 set_rate(p, clamp((1 - drop) * r->delivered, old / 2, (1 - cut) * old));
         }
+}
+
+void pace_climb_as(struct pace *p, const struct pace *other, usec_t srtt)
+{
+        p->rate = other->rate;
+        p->max = other->max;
+        p->steady = other->steady;
+        p->slow_start = false;
+        p->resume = 0;
+        pace_budget(p, srtt, 1, 0);
 }
 
 void pace_spare(struct pace *p)

@@ -59,11 +59,16 @@ struct pace_refusal {
         bool overloaded;  /* cut by one half, whatever the state */
         bool wait_named;  /* the refusal costs a hold */
         unsigned recent;  /* sends in the second before the refused request, itself included */
+        double most;      /* requests/s that can have been sent, whatever the rate */
         double delivered; /* accepted requests/s of late */
 };
 
 /* Cuts the rate. The budget of the next climb is a separate step. */
 void pace_cut(struct pace *p, const struct pace_refusal *r);
+
+/* A limit that is taken to be the same as that of `other`, which has just been refused: a new climb
+ * from where that one begins. */
+void pace_climb_as(struct pace *p, const struct pace *other, usec_t srtt);
 
 /* The refused request went above the known number in flight, and that alone is to blame. Should it
  * have cost a hold, then near a known limit. */

@@ -160,6 +160,14 @@ static void cuts(void **state)
              false},
             {"slow start, few sends", 100, 0, 0, {.first = true, .recent = 5}, 25, 50, false},
             {"slow start, many sends", 100, 0, 0, {.first = true, .recent = 99}, 70, 83.666, false},
+            {"slow start, more than was sent",
+             100,
+             0,
+             0,
+             {.first = true, .recent = 20, .most = 40},
+             16,
+             25.2982,
+             false},
             {"slow start, overloaded",
              100,
              0,
@@ -194,7 +202,10 @@ static void cuts(void **state)
         for (size_t i = 0; i < COUNT_OF(cases); i++) {
                 struct pace p = at(cases[i].rate, cases[i].max, cases[i].x);
                 p.slow_start = cases[i].max <= 0;
-                pace_cut(&p, &cases[i].refusal);
+                struct pace_refusal refusal = cases[i].refusal;
+                if (refusal.most <= 0)
+                        refusal.most = HUGE_VAL;
+                pace_cut(&p, &refusal);
                 if (p.steady != cases[i].steady)
                         print_error("%s\n", cases[i].what);
                 assert_float_equal(p.rate, cases[i].new_rate, .001);

@@ -1,0 +1,47 @@
+#include "core/limiter_sibling.h"
+
+#include <math.h>
+
+#include "core/limiter_state.h"
+
+static const double same = .04;      /* rates no further apart than a refusal near the limit cuts */
+static const unsigned heeds_max = 4; /* or a limit of one's own beyond theirs would not be found */
+
+/* Has it met its limit? */
+static bool knows_its_limit(const struct limiter *l)
+{
+        return l->policy.algorithm == LIMITER_ADAPTIVE && l->pace.rate > 0 && !l->pace.slow_start;
+}
+
+static bool is_same(double a, double b)
+{
+        return fabs(a / b - 1) <= same;
+}
+
+static void climb_as(struct limiter *l, const struct limiter *sibling, usec_t now)
+{
+        pace_climb_as(&l->pace, &sibling->pace, l->srtt);
+        pace_delay(&l->pace, l->pace.rate, now);
+        l->cut = now;
+        l->told.rate = l->pace.rate;
+}
+
+void limiter_begin_as(struct limiter *l, const struct limiter *sibling, usec_t now)
+{
+        if (l->sends > 0 || l->policy.algorithm != LIMITER_ADAPTIVE || !knows_its_limit(sibling))
+                return;
+        l->srtt = sibling->srtt;
+        slots_import(&l->slots, sibling->slots.known, sibling->slots.confirmed);
+        climb_as(l, sibling, now);
+        l->heeded = heeds_max;
+}
+
+bool limiter_heed(struct limiter *l, const struct limiter *sibling, usec_t now)
+{
+        if (l->heeded >= heeds_max || !knows_its_limit(l) || !knows_its_limit(sibling) ||
+            !is_same(l->pace.max, sibling->pace.max) || !is_same(l->pace.rate, sibling->pace.max))
+                return false;
+        climb_as(l, sibling, now);
+        l->heeded++;
+        return true;
+}
