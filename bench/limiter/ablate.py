@@ -15,31 +15,32 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 RULES = {
     "– (all rules)": [],
     "pacing": [("limiter.c", "if (now < l->pace.next && !h->closed)", "if (0)")],
-    "one cut per epoch": [("limiter.c", "if (pass->sent < l->cut) {", "if (0) {")],
+    "one cut per epoch": [("limiter_answer.c", "if (pass->sent < l->cut) {", "if (0) {")],
     "the silence budget": [("pace.c", "usec_t paid = (p->steady ? cost : cost_unsettled) * silence;",
                             "usec_t paid = 0 * silence;")],
     "N times the refusals": [("pace.c", "per_refusal * (refusals > 1 ? refusals : 1)",
                               "per_refusal + 0 * refusals")],
     "requests counted as at R_max": [("pace.c", "fmin(1, p->rate / p->max)", "1")],
-    "slots": [("limiter.c", "slots_refused(&l->slots, pass->in_flight, l->refused_epochs > 1)",
+    "slots": [("limiter_answer.c", "slots_refused(&l->slots, pass->in_flight, l->refused_epochs > 1)",
                "SLOTS_UNTOLD")],
     "what was accepted, as evidence on slots": [
-        ("limiter.c", "slots_accepted(&l->slots, pass->in_flight);", "")],
-    "the rate that slots carry": [("limiter.c", "if (slots == SLOTS_FOUND && !overloaded)", "if (0)")],
+        ("limiter_answer.c", "slots_accepted(&l->slots, pass->in_flight);", "")],
+    "the rate that slots carry": [("limiter_answer.c", "if (slots == SLOTS_FOUND && !overloaded)", "if (0)")],
     "sparing the rate in a trial": [
-        ("limiter.c", "if (slots == SLOTS_TRIAL_REFUSED && !overloaded) {", "if (0) {")],
+        ("limiter_answer.c", "if (slots == SLOTS_TRIAL_REFUSED && !overloaded) {", "if (0) {")],
     "the trial's price": [("slots.c", "fmax(rarely, requests)", "rarely")],
     "sparing the rate in the first burst": [
-        ("limiter.c", "if (is_adaptive(l) && is_first_burst(l, pass))", "if (0)")],
+        ("limiter_answer.c", "if (limiter_is_adaptive(l) && is_first_burst(l, pass))", "if (0)")],
     "adopting a quota": [("pace.c", "cycle_rate < quota_below * p->rate", "0 * cycle_rate > 1")],
     "quota headers": [("limiter.c", "double bound = quota_bound_rate(&l->quota, now),",
                        "double bound = 0 * (double)now,")],
     "the estimate after slow start": [("pace.c", "trust * r->recent", "0.7 * old")],
     "the delivered rate": [("pace.c", "(1 - drop) * r->delivered", "old")],
-    "growing only what is used": [("limiter.c", "if (!pass->limited || ", "if (")],
+    "growing only what is used": [("limiter_answer.c", "if (!pass->limited || ", "if (")],
     "accelerating": [("pace.c", "old > p->max * (1 + drop);", "0;")],
 }
-CORE = "aimd duration histogram hold http_date limiter limiter_memory pace quota quota_bound slots"
+CORE = ("aimd duration histogram hold http_date limiter limiter_answer limiter_memory pace quota "
+        "quota_bound slots")
 SOURCES = [*(f"src/core/{name}.c" for name in CORE.split()),
            *(f"src/base/{name}.c" for name in ("fields", "heap", "prng", "xalloc")),
            *(f"tests/sim/{name}.c" for name in ("controller_weir", "origin", "simulator")),

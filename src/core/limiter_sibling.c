@@ -10,7 +10,7 @@ static const unsigned heeds_max = 4; /* or a limit of one's own beyond theirs wo
 /* Has it met its limit? */
 static bool knows_its_limit(const struct limiter *l)
 {
-        return l->policy.algorithm == LIMITER_ADAPTIVE && l->pace.rate > 0 && !l->pace.slow_start;
+        return limiter_is_adaptive(l) && l->pace.rate > 0 && !l->pace.slow_start;
 }
 
 static bool is_same(double a, double b)
@@ -28,7 +28,7 @@ static void climb_as(struct limiter *l, const struct limiter *sibling, usec_t no
 
 void limiter_begin_as(struct limiter *l, const struct limiter *sibling, usec_t now)
 {
-        if (l->sends > 0 || l->policy.algorithm != LIMITER_ADAPTIVE || !knows_its_limit(sibling))
+        if (l->sends > 0 || !limiter_is_adaptive(l) || !knows_its_limit(sibling))
                 return;
         l->srtt = sibling->srtt;
         slots_import(&l->slots, sibling->slots.known, sibling->slots.confirmed);

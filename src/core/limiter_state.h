@@ -56,4 +56,27 @@ struct limiter {
  * halved. */
 void limiter_resume(struct limiter *l, usec_t now);
 
+static inline bool limiter_is_adaptive(const struct limiter *l)
+{
+        return l->policy.algorithm == LIMITER_ADAPTIVE;
+}
+
+/* Requests/s, 0 for none: what was learned; and at what rate they are sent, a quota included. The
+ * operator's max_rate is kept by `spaced`, beside it. */
+static inline double limiter_learned_rate(const struct limiter *l)
+{
+        return limiter_is_adaptive(l) ? l->pace.rate : 0;
+}
+double limiter_paced_rate(const struct limiter *l, usec_t now);
+
+/* Requests in flight: a number inside the operator's bounds; and how many may be. */
+unsigned limiter_bounded(const struct limiter *l, unsigned in_flight);
+unsigned limiter_allowed(const struct limiter *l);
+
+/* A new cycle begins. `ended` is when the hold was over: the probe's departure, or its own end. */
+void limiter_reopen(struct limiter *l, usec_t ended, usec_t silence, usec_t now);
+
+/* `event`, which is about to be told: changes count from here on. */
+enum limiter_event limiter_told(struct limiter *l, enum limiter_event event);
+
 #endif
