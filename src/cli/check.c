@@ -5,6 +5,7 @@
 
 #include "cli/config_file.h"
 #include "cli/usage.h"
+#include "proxy/named_files.h"
 
 int check_main(int argc, char **argv)
 {
@@ -29,7 +30,12 @@ int check_main(int argc, char **argv)
         struct config *config = config_file_load(path, NULL);
         if (!config)
                 return 1;
-        printf("%s: ok\n", path ? path : "built-in defaults");
+        struct config_faults faults = {0};
+        int r = named_files_check(config, &faults);
+        if (r == 0)
+                printf("%s: ok\n", path ? path : "built-in defaults");
+        config_faults_print(&faults, path, stderr);
+        config_faults_done(&faults);
         config_unref(config);
-        return 0;
+        return r == 0 ? 0 : 1;
 }

@@ -119,7 +119,11 @@ static int start_proxy(struct demo *d, char **ret_error)
                 *ret_error = xstrdup("the built-in configuration cannot be used");
                 return r;
         }
-        r = server_start(config, NULL, &d->server, ret_error);
+        faults = (struct config_faults){0};
+        r = server_start(config, NULL, &d->server, &faults);
+        if (r < 0)
+                *ret_error = xstrdup(faults.list[0].text);
+        config_faults_done(&faults);
         config_unref(config);
         return r;
 }

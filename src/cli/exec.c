@@ -171,6 +171,15 @@ static int write_trust(struct exec *x, char **ret_error)
         return r;
 }
 
+static int start_proxy(struct exec *x)
+{
+        struct config_faults faults = {0};
+        int r = server_start(x->config, x->state, &x->server, &faults);
+        config_faults_print(&faults, x->path, stderr);
+        config_faults_done(&faults);
+        return r;
+}
+
 /* Everything that can go wrong before the command runs. */
 static int start(struct exec *x)
 {
@@ -183,8 +192,8 @@ static int start(struct exec *x)
         if (r == 0)
                 r = write_trust(x, &error);
         if (r == 0)
-                r = server_start(x->config, x->state, &x->server, &error);
-        if (r < 0)
+                r = start_proxy(x);
+        else
                 fprintf(stderr, COMMAND ": %s\n", error);
         free(error);
         return r;

@@ -16,6 +16,7 @@
 #include "cli/inherited.h"
 #include "cli/process.h"
 #include "cli/usage.h"
+#include "proxy/named_files.h"
 #include "proxy/server.h"
 #include "runtime/clock.h"
 #include "runtime/line_out.h"
@@ -44,7 +45,7 @@ static void log_faults(const struct config_faults *faults, const char *path)
                 if (f->line)
                         log_error("%s:%u:%u: %s", path, f->line, f->column, f->text);
                 else
-                        log_error("%s: %s", path ? path : "--listen", f->text);
+                        log_error("%s%s%s", path ? path : "", path ? ": " : "", f->text);
         }
 }
 
@@ -58,15 +59,14 @@ static struct config *load(const struct run *run, struct config_faults *ret_faul
 }
 
 /* log.file: the log is standard error, wherever that leads. */
-static int open_log(const struct config *config)
+static int open_log(const struct config *config, struct config_faults *faults)
 {
         if (strcmp(config->log.file, "-") == 0)
                 return 0;
         int fd = line_out_open(config->log.file);
         int r = fd < 0 ? fd : dup2(fd, STDERR_FILENO) < 0 ? -errno : 0;
         if (r < 0)
-                log_error("cannot write to %s: %s; change log.file or its permissions",
-                          config->log.file, strerrordesc_np(-r));
+                named_files_unwritable(config, "log.file", config->log.file, r, faults);
         if (fd > STDERR_FILENO)
                 close(fd);
         log_set_journal(sd_is_journal(STDERR_FILENO));
@@ -155,12 +155,9 @@ static void warn_of_openness(const struct config *config)
 static int put_in_force(struct run *run, struct config *config, struct config_faults *faults,
                         struct restart *restart)
 {
-        char *error = NULL;
-        int r = server_reload(run->server, config, &error);
+        int r = server_reload(run->server, config, faults);
         if (r < 0) {
-                log_error("%s", error);
-                config_faults_add(faults, 0, 0, NULL, "%s", error);
-                free(error);
+                log_faults(faults, run->path);
                 return r;
         }
         config_needs_restart(run->config, config, on_restart_key, restart);
@@ -209,7 +206,10 @@ static void reload(struct run *run, uint64_t asked)
 
 static void reopen_logs(struct run *run)
 {
-        open_log(run->started);
+        struct config_faults faults = {0};
+        if (open_log(run->started, &faults) < 0)
+                log_faults(&faults, run->path);
+        config_faults_done(&faults);
         server_reopen_logs(run->server);
         log_info("log files reopened");
 }
@@ -309,24 +309,41 @@ static int start_admin(struct run *run)
                                                    .reports = server_reports(run->server)});
 }
 
+static int open_state(struct run *run, struct config_faults *faults)
+{
+        char *error = NULL;
+        int r = state_open(run->config->state.dir, &run->state, &error);
+        if (r < 0)
+                policy_fault(&run->config->defaults, "state.dir", error, faults);
+        return r;
+}
+
+static int open_admin(struct run *run, struct config_faults *faults)
+{
+        char *error = NULL;
+        int r = admin_open(run->config, run->inherited.admin, &run->admin, &error);
+        if (r < 0)
+                policy_fault(&run->config->defaults, "admin.listen", error, faults);
+        return r;
+}
+
 /* Everything that can refuse to start, before the first listener opens. */
 static int start(struct run *run)
 {
-        char *error = NULL;
-        int r = open_log(run->config);
-        if (r < 0)
-                return r;
-        r = state_open(run->config->state.dir, &run->state, &error);
+        struct config_faults faults = {0};
+        int r = open_log(run->config, &faults);
         if (r == 0)
-                r = admin_open(run->config, run->inherited.admin, &run->admin, &error);
+                r = open_state(run, &faults);
+        if (r == 0)
+                r = open_admin(run, &faults);
         if (r == 0)
                 r = server_start_on(run->inherited.sockets, run->inherited.count, run->config,
-                                    run->state, &run->server, &error);
+                                    run->state, &run->server, &faults);
         if (r < 0) {
-                log_error("%s", error);
+                log_faults(&faults, run->path);
                 admin_stop(run->admin);
         }
-        free(error);
+        config_faults_done(&faults);
         return r;
 }
 

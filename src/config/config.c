@@ -21,6 +21,7 @@ struct config_private {
 
 struct loader {
         struct config *config;
+        bool given; /* what is read now is of no file */
         struct config_faults *faults;
 };
 
@@ -93,8 +94,9 @@ static void read_setting(struct loader *l, const struct setting *s, const char *
 {
         struct reading r = reading_of(l, s, path, part);
         kind_read(&r, n);
-        if (s->place == IN_POLICY || s->place == IN_RULE)
-                *setting_place(s, part.policy) = (struct policy_place){n->line, n->column};
+        if (s->place != IN_POOL)
+                *setting_place(s, part.policy) =
+                    l->given ? (struct policy_place){0} : (struct policy_place){n->line, n->column};
 }
 
 static void unknown_key(struct loader *l, const char *path, const char *row, const struct node *n)
@@ -235,7 +237,9 @@ static void read_given(struct loader *l, const char *text)
                 return;
         if (document_parse(span_of(text), &n, l->faults) < 0 || !n)
                 abort();
+        l->given = true;
         read_map(l, n, "", "", (struct part){.policy = &l->config->defaults});
+        l->given = false;
         if (l->faults->count != before)
                 abort();
         node_free(n);
@@ -318,6 +322,7 @@ static void override_listen(struct loader *l, const char *const *addresses)
                 list[i] = pool_dup(pool, span_of(addresses[i]));
         }
         l->config->listen = list;
+        *setting_place(setting_find("listen"), &l->config->defaults) = (struct policy_place){0};
 }
 
 /* The named set also holds 0.0.0.0 and ::, on which a listener is reached from everywhere. */

@@ -1,5 +1,9 @@
 #include "config/policy.h"
 
+#include <stdlib.h>
+
+#include "config/setting.h"
+
 static bool matches(struct span pattern, struct span host)
 {
         if (span_equal(pattern, span_of("*")))
@@ -20,4 +24,12 @@ bool policy_matches(const struct policy *p, struct span host)
                 if (matches(span_of(p->hosts[i]), host))
                         return true;
         return false;
+}
+
+void policy_fault(const struct policy *p, const char *setting, char *text,
+                  struct config_faults *faults)
+{
+        struct policy_place place = p->places[setting_find(setting) - settings];
+        config_faults_add(faults, place.line, place.column, NULL, "%s", text);
+        free(text);
 }

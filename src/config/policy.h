@@ -7,6 +7,7 @@
 
 #include "base/span.h"
 #include "base/usec.h"
+#include "config/config_faults.h"
 #include "config/egress_config.h"
 #include "core/classify.h"
 #include "core/governor.h"
@@ -16,7 +17,7 @@
 enum https_mode { HTTPS_TUNNEL, HTTPS_INTERCEPT, HTTPS_UPGRADE };
 enum tls_version { TLS_1_2, TLS_1_3 };
 
-/* Where in the file a value stands; line 0: nowhere, it is built in. */
+/* Where in the file a value stands; line 0: nowhere, it is built in or the command line's. */
 struct policy_place {
         unsigned line, column; /* from 1 */
 };
@@ -51,5 +52,11 @@ struct policy {
 
 /* Is the host one of the policy's? `host` as for config_policy. */
 bool policy_matches(const struct policy *p, struct span host);
+
+/* Adds a fault where the value of `setting` stands: "defaults.https" is what the policy has, of its
+ * own or from the defaults; settings of the whole configuration ("clients.users") are placed by the
+ * defaults. Takes `text` over, which is one plain line. */
+void policy_fault(const struct policy *p, const char *setting, char *text,
+                  struct config_faults *faults);
 
 #endif

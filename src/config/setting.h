@@ -71,7 +71,7 @@ bool setting_is_group(const char *path);
  * it. */
 char *setting_nearest(const char *path);
 
-/* Where the setting's value in a policy is from; not for IN_POOL. */
+/* Where the setting's value in a policy is from; of IN_CONFIG in the defaults. Not for IN_POOL. */
 struct policy_place *setting_place(const struct setting *s, struct policy *p);
 
 /* The field of a setting in a configuration, or in the part of it that the setting is in: one of

@@ -291,25 +291,46 @@ static void add_remedy(const char *path, char **error)
         *error = longer;
 }
 
+static int load_from(const char *path, struct intercept_ca **ret, char **ret_error)
+{
+        char *certificate = xasprintf("%s/%s", path, INTERCEPT_CA_CERTIFICATE),
+             *key = xasprintf("%s/%s", path, INTERCEPT_CA_KEY);
+        int r = intercept_ca_load(certificate, key, ret, ret_error);
+        if (r == -ENOENT)
+                add_remedy(path, ret_error);
+        free(certificate);
+        free(key);
+        return r;
+}
+
+static bool is_empty(int dir)
+{
+        return !is_there(dir, INTERCEPT_CA_CERTIFICATE) && !is_there(dir, INTERCEPT_CA_KEY);
+}
+
 int intercept_ca_need(const char *path, struct intercept_ca **ret, bool *ret_made, char **ret_error)
 {
         int dir = lock_directory(path, ret_error);
         if (dir < 0)
                 return dir;
-        char *certificate = xasprintf("%s/%s", path, INTERCEPT_CA_CERTIFICATE),
-             *key = xasprintf("%s/%s", path, INTERCEPT_CA_KEY);
-        bool none = !is_there(dir, INTERCEPT_CA_CERTIFICATE) && !is_there(dir, INTERCEPT_CA_KEY);
+        bool none = is_empty(dir);
         int r = none ? make(dir, path, ret_error) : 0;
         close(dir);
         if (r == 0)
-                r = intercept_ca_load(certificate, key, ret, ret_error);
-        if (r == -ENOENT)
-                add_remedy(path, ret_error);
+                r = load_from(path, ret, ret_error);
         if (r == 0)
                 *ret_made = none;
-        free(certificate);
-        free(key);
         return r;
+}
+
+int intercept_ca_find(const char *path, struct intercept_ca **ret, char **ret_error)
+{
+        int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        bool none = dir < 0 || is_empty(dir);
+        if (dir >= 0)
+                close(dir);
+        *ret = NULL;
+        return none ? 0 : load_from(path, ret, ret_error);
 }
 
 /* ---- telling ---- */

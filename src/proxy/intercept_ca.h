@@ -48,6 +48,9 @@ int intercept_ca_load(const char *certificate, const char *key, struct intercept
 int intercept_ca_need(const char *path, struct intercept_ca **ret, bool *ret_made,
                       char **ret_error);
 
+/* The same for who does not want one made: *ret is NULL then. */
+int intercept_ca_find(const char *path, struct intercept_ca **ret, char **ret_error);
+
 void intercept_ca_free(struct intercept_ca *ca); /* NULL is fine */
 
 /* What people compare, and want to know of it. */

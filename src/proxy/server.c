@@ -11,10 +11,9 @@
 #include <unistd.h>
 
 #include "base/xalloc.h"
-#include "proxy/intercept_ca.h"
 #include "proxy/intercept_cert.h"
 #include "proxy/intercept_tls.h"
-#include "proxy/pem_file.h"
+#include "proxy/named_files.h"
 #include "proxy/worker.h"
 #include "runtime/clock.h"
 #include "runtime/log.h"
@@ -32,7 +31,7 @@ struct server {
         struct listening *listening;
 };
 
-static int open_logs(struct server *s, const struct config *config, char **ret_error)
+static int open_logs(struct server *s, const struct config *config, struct config_faults *faults)
 {
         struct {
                 const char *setting, *path;
@@ -42,9 +41,7 @@ static int open_logs(struct server *s, const struct config *config, char **ret_e
         for (size_t i = 0; i < 2; i++) {
                 int r = sink_open(logs[i].path, logs[i].sink);
                 if (r < 0) {
-                        *ret_error =
-                            xasprintf("cannot write to %s: %s; change %s or its permissions",
-                                      logs[i].path, strerrordesc_np(-r), logs[i].setting);
+                        named_files_unwritable(config, logs[i].setting, logs[i].path, r, faults);
                         return r;
                 }
         }
@@ -59,75 +56,28 @@ static void name_worker(const struct worker *w)
         pthread_setname_np(w->thread, name);
 }
 
-static int check_ca_file(const struct policy *policy, char **ret_error)
-{
-        char *error = NULL;
-        int r = *policy->tls.ca_file ? pem_file_check(policy->tls.ca_file, &error) : 0;
-        if (r < 0)
-                *ret_error = xasprintf("tls.ca_file of %s%s: %s; name a file of CAs that "
-                                       "weir may read",
-                                       policy->hosts[0] ? "rule " : "",
-                                       policy->hosts[0] ? policy->name : "the defaults", error);
-        free(error);
-        return r;
-}
-
-static bool opens_https(const struct config *config)
-{
-        bool any = config->defaults.https == HTTPS_INTERCEPT;
-        for (size_t i = 0; i < config->rule_count; i++)
-                any = any || config->rules[i].https == HTTPS_INTERCEPT;
-        return any;
-}
-
-static int load_ca(const struct server *s, const struct config *config, struct intercept_ca **ret,
-                   char **ret_error)
-{
-        const char *dir = s->state_dir;
-        bool made = false;
-        if (*config->ca.certificate)
-                return intercept_ca_load(config->ca.certificate, config->ca.key, ret, ret_error);
-        if (!dir) {
-                *ret_error = xstrdup("https: intercept wants a place for its CA: name a directory "
-                                     "with state.dir, or a CA with ca.certificate and ca.key");
-                return -ENOENT;
-        }
-        int r = intercept_ca_need(dir, ret, &made, ret_error);
-        if (made)
-                log_info("made the CA %s/" INTERCEPT_CA_CERTIFICATE
-                         " in whose name HTTPS is opened: "
-                         "clients must trust it (weir ca export)",
-                         dir);
-        return r;
-}
-
 /* Once it is there it stays, whatever later configurations say. */
-static int need_tls(struct server *s, const struct config *config, char **ret_error)
+static int need_tls(struct server *s, const struct config *config, struct config_faults *faults)
 {
         struct intercept_ca *ca = NULL;
-        if (s->shared.tls || !opens_https(config))
-                return 0;
-        int r = load_ca(s, config, &ca, ret_error);
-        if (r == 0) {
-                r = intercept_tls_new(ca, &s->shared.tls);
-                if (r < 0)
-                        *ret_error = xasprintf("cannot set up TLS: OpenSSL says: %s",
-                                               intercept_cert_error());
-        }
+        int r = s->shared.tls ? 0 : named_files_ca(config, s->state_dir, &ca, faults);
+        if (!ca)
+                return r;
+        r = intercept_tls_new(ca, &s->shared.tls);
+        if (r < 0)
+                config_faults_add(faults, 0, 0, NULL, "cannot set up TLS: OpenSSL says: %s",
+                                  intercept_cert_error());
         return r;
 }
 
-/* What requests would fail for the lack of: files that the configuration names, and the CA. The
- * users are the caller's to unref, whatever else fails. */
+/* What requests would fail for the lack of. The users are the caller's to unref, whatever else
+ * fails. */
 static int need_files(struct server *s, const struct config *config, struct users **ret_users,
-                      char **ret_error)
+                      struct config_faults *faults)
 {
-        int r = users_load(config->clients.users, ret_users, ret_error);
-        if (r == 0)
-                r = check_ca_file(&config->defaults, ret_error);
-        for (size_t i = 0; r == 0 && i < config->rule_count; i++)
-                r = check_ca_file(&config->rules[i], ret_error);
-        return r < 0 ? r : need_tls(s, config, ret_error);
+        int r = named_files_read(config, ret_users, faults);
+        int failed = need_tls(s, config, faults);
+        return failed < 0 ? failed : r;
 }
 
 static void tell_pools(const struct server *s, const struct config *config)
@@ -139,9 +89,20 @@ static void tell_pools(const struct server *s, const struct config *config)
         free(pools);
 }
 
+static int open_listeners(struct server *s, const struct listening_socket *sockets, size_t count,
+                          const struct config *config, struct config_faults *faults)
+{
+        char *error = NULL;
+        int r = count ? listening_share(s->listening, sockets, count, &error)
+                      : listening_open(s->listening, config->listen, &error);
+        if (r < 0)
+                policy_fault(&config->defaults, "listen", error, faults);
+        return r;
+}
+
 /* Signals belong to the thread that called server_start. */
 static int start_workers(struct server *s, struct config *config, struct users *users,
-                         char **ret_error)
+                         struct config_faults *faults)
 {
         sigset_t all, before;
         int r = 0;
@@ -153,7 +114,8 @@ static int start_workers(struct server *s, struct config *config, struct users *
                 r = worker_start(&s->workers[s->started], s->started, &s->shared, config, users,
                                  listeners, count);
                 if (r < 0) {
-                        *ret_error = xasprintf("cannot start a worker: %s", strerror(-r));
+                        config_faults_add(faults, 0, 0, NULL, "cannot start a worker: %s",
+                                          strerrordesc_np(-r));
                         break;
                 }
                 name_worker(&s->workers[s->started]);
@@ -189,14 +151,15 @@ static void on_libevent_log(int severity, const char *text)
                 log_debug("libevent: %s", text);
 }
 
-int server_start(struct config *config, struct state *state, struct server **ret, char **ret_error)
+int server_start(struct config *config, struct state *state, struct server **ret,
+                 struct config_faults *faults)
 {
-        return server_start_on(NULL, 0, config, state, ret, ret_error);
+        return server_start_on(NULL, 0, config, state, ret, faults);
 }
 
 int server_start_on(const struct listening_socket *sockets, size_t socket_count,
                     struct config *config, struct state *state, struct server **ret,
-                    char **ret_error)
+                    struct config_faults *faults)
 {
         struct server *s = xcalloc(1, sizeof *s);
         struct prng prng;
@@ -213,18 +176,17 @@ int server_start_on(const struct listening_socket *sockets, size_t socket_count,
         s->shared.taken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         s->state_dir = state_path(state);
         struct users *users = NULL;
-        int r = need_files(s, config, &users, ret_error);
+        int r = need_files(s, config, &users, faults);
         if (r == 0)
-                r = open_logs(s, config, ret_error);
+                r = open_logs(s, config, faults);
         if (r == 0) {
                 s->shared.gate = gate_new(s->worker_count, MAX_LANES, s->series);
                 tell_pools(s, config);
                 state_restore(state, s->shared.gate);
-                r = socket_count ? listening_share(s->listening, sockets, socket_count, ret_error)
-                                 : listening_open(s->listening, config->listen, ret_error);
+                r = open_listeners(s, sockets, socket_count, config, faults);
         }
         if (r == 0)
-                r = start_workers(s, config, users, ret_error);
+                r = start_workers(s, config, users, faults);
         users_unref(users);
         if (r < 0) {
                 server_stop(s, 0, NULL);
@@ -260,10 +222,10 @@ static void hand_out(struct server *s, struct config *config, struct users *user
         }
 }
 
-int server_reload(struct server *s, struct config *config, char **ret_error)
+int server_reload(struct server *s, struct config *config, struct config_faults *faults)
 {
         struct users *users = NULL;
-        int r = need_files(s, config, &users, ret_error);
+        int r = need_files(s, config, &users, faults);
         if (r == 0) {
                 tell_pools(s, config);
                 hand_out(s, config, users);

@@ -31,27 +31,28 @@ struct server_counts {
 /*
  * Starts it on its own threads; signals are blocked in them. Takes its own reference to `config`.
  *
- * state      what was learned is restored from it, and saved at the end; borrowed, may be NULL
- * ret_error  one plain line on failure, freed by the caller
+ * state   what was learned is restored from it, and saved at the end; borrowed, may be NULL
+ * faults  gets at least one on failure
  *
  * Returns 0 or -errno.
  */
-int server_start(struct config *config, struct state *state, struct server **ret, char **ret_error);
+int server_start(struct config *config, struct state *state, struct server **ret,
+                 struct config_faults *faults);
 
 /* The same on sockets of others, where there are any: they take the place of config->listen. */
 int server_start_on(const struct listening_socket *sockets, size_t socket_count,
                     struct config *config, struct state *state, struct server **ret,
-                    char **ret_error);
+                    struct config_faults *faults);
 
 unsigned server_port(const struct server *s); /* of the first TCP listener */
 
 /*
  * Requests that arrive from now on follow `config`; what has been learned stays.
  *
- * Returns 0, or -errno with *ret_error as above where a file that it names cannot be used: the old
- * one stays in force then.
+ * Returns 0, or -errno with faults as above where a file that it names cannot be used: the old one
+ * stays in force then.
  */
-int server_reload(struct server *s, struct config *config, char **ret_error);
+int server_reload(struct server *s, struct config *config, struct config_faults *faults);
 
 /* Have the loops of all workers turned since this was called last? */
 bool server_beats(struct server *s);

@@ -8,6 +8,9 @@
 /* Opens a file that lines are appended to, made with mode 0640. Its descriptor, or -errno. */
 int line_out_open(const char *path);
 
+/* Could it be opened? Nothing is made or written. 0 or -errno. */
+int line_out_look(const char *path);
+
 /*
  * Writes len bytes, at most PIPE_BUF of which are certain to stay together. Does not wait: a pipe
  * or socket that is full, because its reader is slow or stopped, does not take the line, so that a

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,18 +61,63 @@ static int make_directory(const char *path)
         return r;
 }
 
+#define USE (R_OK | W_OK | X_OK)
+
 static int open_directory(const char *path)
 {
         int made = access(path, F_OK) == 0 ? 0 : make_directory(path);
         int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
                 return made < 0 ? made : -errno;
-        if (faccessat(fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) < 0) {
+        if (faccessat(fd, ".", USE, AT_EACCESS) < 0) {
                 int r = -errno;
                 close(fd);
                 return r;
         }
         return fd;
+}
+
+/* Could it be opened? Where it is missing, the first above it that is there has to take it. */
+static int look_at_directory(const char *path)
+{
+        struct stat st;
+        char *part = xstrdup(path);
+        int r = stat(part, &st) < 0 ? -errno : 0;
+        while (r == -ENOENT && strcmp(part, "/") != 0 && strcmp(part, ".") != 0) {
+                char *above = xstrdup(dirname(part));
+                free(part);
+                part = above;
+                r = stat(part, &st) < 0 ? -errno : 0;
+        }
+        if (r == 0 && !S_ISDIR(st.st_mode))
+                r = -ENOTDIR;
+        if (r == 0 && faccessat(AT_FDCWD, part, USE, AT_EACCESS) < 0)
+                r = -errno;
+        free(part);
+        return r;
+}
+
+static char *cannot_use(const char *path, int r)
+{
+        return xasprintf("cannot use the state directory %s: %s; change state.dir or its "
+                         "permissions",
+                         path, strerrordesc_np(-r));
+}
+
+int state_look(const char *dir, char **ret_path, char **ret_error)
+{
+        char *path = state_find(dir);
+        int r = path ? look_at_directory(path) : -ENOENT;
+        if (r == 0) {
+                *ret_path = path;
+                return 0;
+        }
+        if (*dir)
+                *ret_error = cannot_use(path, r);
+        else
+                *ret_path = NULL;
+        free(path);
+        return *dir ? r : 0;
 }
 
 int state_open(const char *dir, struct state **ret, char **ret_error)
@@ -85,9 +131,7 @@ int state_open(const char *dir, struct state **ret, char **ret_error)
                 return 0;
         }
         if (*dir) {
-                *ret_error = xasprintf("cannot use the state directory %s: %s; change state.dir or "
-                                       "its permissions",
-                                       path, strerrordesc_np(-fd));
+                *ret_error = cannot_use(path, fd);
         } else {
                 log_warn("cannot use the state directory %s: %s; what is learned will not outlive "
                          "this process: name a directory with state.dir",

@@ -30,6 +30,10 @@ char *state_find(const char *dir);
 int state_open(const char *dir, struct state **ret, char **ret_error);
 void state_close(struct state *s);
 
+/* What would come of that, for who opens none: nothing is made. *ret_path is that of the directory,
+ * freed by the caller, or NULL as above. */
+int state_look(const char *dir, char **ret_path, char **ret_error);
+
 /* Of the directory that was opened, borrowed; NULL for NULL. */
 const char *state_path(const struct state *s);
 

@@ -355,6 +355,19 @@ static void directories(void **state)
                 assert_null(strchr(error, '\n'));
                 free(error);
         }
+        for (size_t i = 0; i < 2; i++) { /* in /proc nothing but an attempt shows it */
+                char *error = NULL, *found = NULL;
+                assert_int_equal(state_look(bad[i], &found, &error), -ENOTDIR);
+                assert_null(found);
+                assert_non_null(strstr(error, bad[i]));
+                free(error);
+        }
+        char *not_yet = in_dir("not/yet"), *found = NULL, *error = NULL;
+        assert_int_equal(state_look(not_yet, &found, &error), 0);
+        assert_string_equal(found, not_yet);
+        assert_int_equal(access(not_yet, F_OK), -1);
+        free(found);
+        free(not_yet);
         free(deep);
         free(file);
         free(below);
