@@ -196,19 +196,15 @@ static void warn_of_openness(const struct config *config, const char *address)
                          address);
 }
 
-static int open_socket(const char *address, int *ret, char text[static LISTENER_TEXT_SIZE])
+static int fail(const struct config *config, int r, char **ret_error)
 {
-        unsigned port;
-        int r = listener_bind(address, 1, ret, text, &port);
-        if (r == 0 && (r = listener_listen(*ret)) < 0)
-                close(*ret);
+        *ret_error = listener_fault(r, config->admin.listen, "admin.listen in the configuration");
         return r;
 }
 
 int admin_open(struct config *config, int given, struct admin **ret, char **ret_error)
 {
         const char *address = config->admin.listen;
-        char text[LISTENER_TEXT_SIZE];
         unsigned port;
         *ret = NULL;
         if (given < 0 && address[0] == '\0')
@@ -217,19 +213,29 @@ int admin_open(struct config *config, int given, struct admin **ret, char **ret_
         list_init(&a->reloads);
         a->reload_fd = -1;
         a->socket = given;
-        int r =
-            given < 0 ? open_socket(address, &a->socket, text) : listener_adopt(given, text, &port);
+        a->given = given >= 0;
+        int r = a->given ? listener_adopt(given, a->address, &port)
+                         : listener_bind(address, 1, &a->socket, a->address, &port);
         if (r < 0) {
-                *ret_error = listener_fault(r, address, "admin.listen in the configuration");
                 free(a);
-                return r;
+                return fail(config, r, ret_error);
         }
-        if (given < 0)
+        if (!a->given)
                 listener_local_note(address, &a->local);
-        warn_of_openness(config, given < 0 ? address : text);
-        log_info("admin on %s%s", text, given < 0 ? "" : ", opened by systemd");
         a->config = config_ref(config);
         *ret = a;
+        return 0;
+}
+
+int admin_listen(struct admin *a, char **ret_error)
+{
+        int r = a && !a->given ? listener_listen(a->socket) : 0;
+        if (r < 0)
+                return fail(a->config, r, ret_error);
+        if (!a)
+                return 0;
+        warn_of_openness(a->config, a->given ? a->address : a->config->admin.listen);
+        log_info("admin on %s%s", a->address, a->given ? ", opened by systemd" : "");
         return 0;
 }
 

@@ -20,7 +20,7 @@ struct admin_sources {
 };
 
 /*
- * Opens the socket of admin.listen, which nobody is served on as yet.
+ * Opens the socket of admin.listen, to which nobody can connect as yet.
  *
  * given      one that takes the place of admin.listen, as listener_adopt wants it: its own from now
  *            on; -1: none
@@ -30,6 +30,9 @@ struct admin_sources {
  * Returns 0 or -errno.
  */
 int admin_open(struct config *config, int given, struct admin **ret, char **ret_error);
+
+/* Lets clients connect; they are served once the thread runs. 0, or -errno with *ret_error. */
+int admin_listen(struct admin *a, char **ret_error);
 
 /* Starts the thread; signals are blocked in it. 0 or -errno. */
 int admin_start(struct admin *a, const struct admin_sources *sources);

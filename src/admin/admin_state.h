@@ -25,7 +25,9 @@ struct reload_letter {
 
 /* Everything here but the letters is touched by its own thread alone, once that runs. */
 struct admin {
-        int socket; /* -1 once evhttp has it */
+        int socket;                       /* -1 once evhttp has it */
+        bool given;                       /* it was opened by somebody else */
+        char address[LISTENER_TEXT_SIZE]; /* of it */
         struct listener_local local;
         bool running;
         pthread_t thread;

@@ -318,16 +318,29 @@ static int open_state(struct run *run, struct config_faults *faults)
         return r;
 }
 
-static int open_admin(struct run *run, struct config_faults *faults)
+/* r is what came of it, with `error`, which is taken over. */
+static int tell_of_admin(const struct run *run, int r, char *error, struct config_faults *faults)
 {
-        char *error = NULL;
-        int r = admin_open(run->config, run->inherited.admin, &run->admin, &error);
         if (r < 0)
                 policy_fault(&run->config->defaults, "admin.listen", error, faults);
         return r;
 }
 
-/* Everything that can refuse to start, before the first listener opens. */
+static int open_admin(struct run *run, struct config_faults *faults)
+{
+        char *error = NULL;
+        int r = admin_open(run->config, run->inherited.admin, &run->admin, &error);
+        return tell_of_admin(run, r, error, faults);
+}
+
+static int let_admin_listen(struct run *run, struct config_faults *faults)
+{
+        char *error = NULL;
+        int r = admin_listen(run->admin, &error);
+        return tell_of_admin(run, r, error, faults);
+}
+
+/* Everything that can refuse to start. Nobody can connect before all sockets are bound. */
 static int start(struct run *run)
 {
         struct config_faults faults = {0};
@@ -339,6 +352,8 @@ static int start(struct run *run)
         if (r == 0)
                 r = server_start_on(run->inherited.sockets, run->inherited.count, run->config,
                                     run->state, &run->server, &faults);
+        if (r == 0 && (r = let_admin_listen(run, &faults)) < 0)
+                server_stop(run->server, 0, NULL);
         if (r < 0) {
                 log_faults(&faults, run->path);
                 admin_stop(run->admin);

@@ -182,6 +182,18 @@ def test_the_port_is_taken(weir, tmp_path):
     assert f"127.0.0.1:{first.admin_port}" in done.stderr and "in use" in done.stderr and "admin.listen" in done.stderr
 
 
+def test_it_does_not_open_before_all_can(weir, tmp_path):
+    """Where the proxy's own port is taken, nobody could connect to this one for a moment."""
+    first = weir()
+    config = tmp_path / "weir.yaml"
+    config.write_text(
+        f'listen: ["127.0.0.1:{first.port}"]\nadmin: {{listen: "127.0.0.1:0"}}\nstate: {{dir: "{tmp_path}"}}\n'
+    )
+    done = run_weir(tmp_path, "run", "-c", config)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1 and "admin on" not in done.stderr
+
+
 def test_switched_off(weir):
     proxy = weir('admin: {listen: ""}\n')
     assert proxy.admin_port is None and "admin on" not in proxy.log.text()

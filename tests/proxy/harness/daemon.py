@@ -142,6 +142,7 @@ class Weir:
         self.reader = threading.Thread(target=self.log.follow, args=(self.process.stderr,))
         self.reader.start()
         try:
+            self.log.wait("ready: ")
             match, _ = self.log.wait(r"listening on 127\.0\.0\.1:(\d+)")
         except BaseException:
             self.kill()
