@@ -140,8 +140,9 @@ def test_blocks_by_one_endpoint_after_the_other_open_the_circuit(weir, origin):
 
 
 def test_a_session_in_order(weir, origin):
-    gate = Gate()
+    gate, aside = Gate(), Gate()
     origin.default = lambda e: (gate.wait(), e.reply())
+    origin.on("/other", lambda e: (aside.wait(), e.reply()))
     for egress in ("pool", "direct"):
         count = len(origin.requests)
         proxy = weir(pool("session_order: true, egress: " + egress).replace("egress: pool,", "", 1), workers=2)
@@ -156,7 +157,8 @@ def test_a_session_in_order(weir, origin):
             other.request(origin.url + "/other", fields=session("t"))
             origin.wait_requests(count + 2)  # another session waits for none of these
             assert len(origin.requests) == count + 2
-            gate.open(2)
+            aside.open(1)
+            gate.open(1)
             other.response()
         for number, client in enumerate(clients):
             if number:
