@@ -10,6 +10,7 @@
 #define MAX_HOST 253
 #define MAX_SOCKS_TEXT 255 /* RFC 1929: a length is one byte */
 #define PLACE "\"http://proxy.example:8000\""
+#define NO_VARIABLE "a variable is written ${NAME}; ${ that begins none is written %24{"
 
 static const struct {
         const char *name;
@@ -104,6 +105,8 @@ static char *expand(struct span text, bool decode, char **ret)
                 size_t len;
                 struct span name = variable(text, &len);
                 if (len == 0) {
+                        if (text.len > 1 && memcmp(text.ptr, "${", 2) == 0)
+                                fault = xstrdup(NO_VARIABLE);
                         putc(take(&text, decode), to);
                         continue;
                 }
@@ -183,7 +186,8 @@ static const char *split(struct span text, struct parts *p)
 {
         const char *colon = text.len ? memmem(text.ptr, text.len, "://", 3) : NULL;
         if (!colon)
-                return "expected the URL of a proxy, such as " PLACE ", or direct";
+                return "expected the URL of a proxy, such as " PLACE
+                       ", or {source: ADDRESS}, or direct";
         p->scheme = (struct span){text.ptr, (size_t)(colon - text.ptr)};
         struct span authority = behind(text, p->scheme.len + 3);
         /* a password may hold what would end the authority, as it often does where it is pasted */

@@ -58,7 +58,7 @@ static void read_source(struct endpoint_reading *x, const struct reading *r, con
         bool is_v6 = n->kind == NODE_SCALAR && inet_pton(AF_INET6, n->text, &in6) == 1;
         if ((!is_v4 && !is_v6) || (is_v4 && in.s_addr == htonl(INADDR_ANY)) ||
             (is_v6 && IN6_IS_ADDR_UNSPECIFIED(&in6))) {
-                kind_fault_expected(r, n, "an address of this machine");
+                kind_fault_expected(r, n, "an IP address of this machine, without a port");
                 return;
         }
         inet_ntop(is_v4 ? AF_INET : AF_INET6, is_v4 ? (void *)&in : (void *)&in6, text,

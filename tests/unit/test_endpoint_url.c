@@ -29,7 +29,7 @@ static const struct {
     {"http://${T_USER}-s%31:x${T_SECRET}y@h:1", EGRESS_HTTP, "h", 1, "name-s1", "xp@:/%41#y",
      "h:1"},
     {"http://${T_USER}:${T_EMPTY}@h:1", EGRESS_HTTP, "h", 1, "name", "", "h:1"},
-    {"http://u:$T_SECRET${}${1A}${A@h:1", EGRESS_HTTP, "h", 1, "u", "$T_SECRET${}${1A}${A", "h:1"},
+    {"http://u:$T_SECRET$%24{A@h:1", EGRESS_HTTP, "h", 1, "u", "$T_SECRET$${A", "h:1"},
     {"http://${T_HOST}:80", EGRESS_HTTP, "inside.example", 80, NULL, NULL, NULL},
     {"http://x.${T_HOST}:${T_PORT}", EGRESS_HTTP, "x.inside.example", 81, NULL, NULL, NULL},
     {"http://u:p@${T_PLACE}", EGRESS_HTTP, "both.example", 82, "u", "p", NULL},
@@ -82,7 +82,8 @@ static void reads_urls(void **state)
 }
 
 #define SUCH "\"http://proxy.example:8000\""
-#define NO_URL "expected the URL of a proxy, such as " SUCH ", or direct"
+#define NO_URL "expected the URL of a proxy, such as " SUCH ", or {source: ADDRESS}, or direct"
+#define NO_VARIABLE "a variable is written ${NAME}; ${ that begins none is written %24{"
 #define NO_SCHEME "expected http, https, socks5 or socks5h before the ://"
 #define NO_HOST "the host is missing, as in " SUCH
 #define BAD_HOST "the host is no name and no address"
@@ -140,6 +141,11 @@ static const struct {
     {"${T_EMPTY}", NO_URL},
     {"${T_NESTED}", "there is a variable within a variable"},
     {"${T_EMPTY", NO_URL},
+    {"http://u:${T_SECRET@h:1", NO_VARIABLE},
+    {"http://u:${}@h:1", NO_VARIABLE},
+    {"http://${1A}:p@h:1", NO_VARIABLE},
+    {"http://${T-HOST}:1", NO_VARIABLE},
+    {"http://h:${", NO_VARIABLE},
 };
 
 static void says_what_is_wrong(void **state)
