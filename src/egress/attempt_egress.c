@@ -237,11 +237,13 @@ static enum upstream_error error_of_head(const struct answer_head *h)
         if (fields_find(fields, 0, span_of("Proxy-Status"), &value, NULL) &&
             !fields_find(fields, 0, span_of("Via"), &via, NULL))
                 return error_of_proxy_status(value);
-        if (fields_find(fields, 0, span_of("Server"), &value, NULL) && is_tinyproxy(value))
-                return span_equal(h->reason, span_of("Unable to connect"))
-                           ? UPSTREAM_DESTINATION_UNAVAILABLE
-                           : UPSTREAM_EGRESS_FAILED;
-        return UPSTREAM_OK;
+        if (!fields_find(fields, 0, span_of("Server"), &value, NULL) || !is_tinyproxy(value))
+                return UPSTREAM_OK;
+        if (h->status == 401) /* a wrong password; it says 407 where there is none */
+                return UPSTREAM_EGRESS_LOGIN;
+        return span_equal(h->reason, span_of("Unable to connect"))
+                   ? UPSTREAM_DESTINATION_UNAVAILABLE
+                   : UPSTREAM_EGRESS_FAILED;
 }
 
 static void note_exit(struct attempt *a, const struct fields *fields)
@@ -269,7 +271,7 @@ enum upstream_error attempt_egress_head(struct attempt *a)
                 return UPSTREAM_OK;
         note_exit(a, &h->fields);
         if (h->status == 407)
-                return UPSTREAM_EGRESS_DENIED;
+                return UPSTREAM_EGRESS_LOGIN;
         return h->status >= 400 ? error_of_head(h) : UPSTREAM_OK;
 }
 
@@ -294,7 +296,7 @@ static enum upstream_error error_of_tunnel(const struct attempt *a, long status)
         enum upstream_error error = UPSTREAM_OK;
 
         if (status == 407)
-                return UPSTREAM_EGRESS_DENIED;
+                return UPSTREAM_EGRESS_LOGIN;
         if (a->tunnel.done)
                 error = error_of_head(&a->tunnel);
         if (error)
@@ -319,6 +321,7 @@ static enum upstream_error error_of_socks(const struct attempt *a)
                 return UPSTREAM_DNS_ERROR;
         case CURLPX_NO_AUTH:
         case CURLPX_USER_REJECTED:
+                return UPSTREAM_EGRESS_LOGIN;
         case CURLPX_REPLY_NOT_ALLOWED:
                 return UPSTREAM_EGRESS_DENIED;
         default:
@@ -391,6 +394,8 @@ const char *attempt_egress_detail(enum upstream_error error)
                 return "TLS with the upstream proxy failed";
         case UPSTREAM_EGRESS_TERMINATED:
                 return "the upstream proxy closed the connection before there was an answer";
+        case UPSTREAM_EGRESS_LOGIN:
+                return "the upstream proxy refuses the user name and password, or the lack of them";
         case UPSTREAM_EGRESS_DENIED:
                 return "the upstream proxy does not let this through";
         case UPSTREAM_EGRESS_FAILED:

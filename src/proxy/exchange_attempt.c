@@ -13,6 +13,7 @@
 #include "proxy/tunnel.h"
 #include "proxy/worker.h"
 #include "runtime/clock.h"
+#include "runtime/log.h"
 
 /* What may wait in a client's socket buffer before the upstream is told to pause. */
 #define OUTPUT_MARK ((size_t)256 * 1024)
@@ -205,10 +206,12 @@ static enum upstream_flow on_body(void *arg, const void *data, size_t len)
 /* ---- its end ---- */
 
 /* Nothing has reached the host, so that the method does not matter. */
-static bool fail_over(struct exchange *ex)
+static bool fail_over(struct exchange *ex, const struct upstream_end *end)
 {
         size_t endpoints = ex->policy->pool->endpoints.count;
         unsigned attempts = ex->policy->retry.attempts;
+        /* no more lines than its back-off lets requests go that way */
+        log_warn("endpoint %s: %s", ex->endpoint, end->detail);
         gate_endpoint_failed(ex->worker->shared->gate, &ex->ticket);
         if (++ex->failovers >= (endpoints > attempts ? endpoints : attempts) ||
             !exchange_ask_again(ex, 0, false, false))
@@ -221,7 +224,7 @@ static bool fail_over(struct exchange *ex)
 static void fail(struct exchange *ex, const struct upstream_end *end)
 {
         bool endpoints = upstream_error_is_endpoints(end->error);
-        if (endpoints && fail_over(ex))
+        if (endpoints && fail_over(ex, end))
                 return;
         if (endpoints && ex->ticket.reply == TICKET_NO_ENDPOINT) {
                 exchange_refuse_turn(ex, TICKET_NO_ENDPOINT);

@@ -232,7 +232,7 @@ static const struct {
         const char *answer;
         enum upstream_error error;
 } answers[] = {
-    {ERROR_HEAD("407", ""), UPSTREAM_EGRESS_DENIED},
+    {ERROR_HEAD("407", ""), UPSTREAM_EGRESS_LOGIN},
     {ERROR_HEAD("503", ""), UPSTREAM_OK}, /* the host's, as far as one can see */
     {ERROR_HEAD("503", "Via: 1.1 p (squid)\r\nX-Squid-Error: ERR_CONNECT_FAIL 111\r\n"),
      UPSTREAM_CONNECTION_REFUSED},
@@ -255,6 +255,8 @@ static const struct {
     {ERROR_HEAD("502", "Via: 1.1 x\r\nProxy-Status: cdn; error=connection_refused\r\n"),
      UPSTREAM_OK},
     {ERROR_HEAD("500", "Server: tinyproxy/1.11.1\r\n"), UPSTREAM_EGRESS_FAILED},
+    {ERROR_HEAD("401", "Server: tinyproxy/1.11.1\r\n"), UPSTREAM_EGRESS_LOGIN},
+    {ERROR_HEAD("401", "Server: nginx\r\n"), UPSTREAM_OK},
     {"HTTP/1.0 500 Unable to connect\r\nServer: tinyproxy/1.11.1\r\n\r\nbody",
      UPSTREAM_DESTINATION_UNAVAILABLE},
     {ERROR_HEAD("500", "Server: nginx\r\n"), UPSTREAM_OK},
@@ -318,7 +320,7 @@ static void tells_why_there_is_no_tunnel(void **state)
                 const char *answer;
                 enum upstream_error error;
         } cases[] = {
-            {ERROR_HEAD("407", "Proxy-Authenticate: Basic realm=x\r\n"), UPSTREAM_EGRESS_DENIED},
+            {ERROR_HEAD("407", "Proxy-Authenticate: Basic realm=x\r\n"), UPSTREAM_EGRESS_LOGIN},
             {ERROR_HEAD("403", ""), UPSTREAM_EGRESS_DENIED},
             {ERROR_HEAD("429", ""), UPSTREAM_EGRESS_DENIED},
             {ERROR_HEAD("502", ""), UPSTREAM_EGRESS_FAILED},
@@ -506,7 +508,7 @@ static void reads_the_faults_of_socks(void **state)
                 const char *reply;
                 enum upstream_error error;
         } greetings[] = {
-            {"\5\377", UPSTREAM_EGRESS_DENIED},
+            {"\5\377", UPSTREAM_EGRESS_LOGIN},
             {"\4\1", UPSTREAM_EGRESS_FAILED},
             {"", UPSTREAM_EGRESS_FAILED},
         };

@@ -113,6 +113,16 @@ def test_what_must_not_be_repeated_is_not(weir, origin):
     assert len(origin.requests) == 1
 
 
+def test_the_log_tells_what_is_wrong_with_an_endpoint(weir, origin):
+    proxy = weir(
+        "defaults: {egress: pool}\npools: {pool: {endpoints: [{url: 'http://127.0.0.1:1', name: gone}, direct]}}\n"
+    )
+    for _ in range(3):
+        assert get(proxy.port, origin.url + "/").status == 200
+    proxy.log.wait(r"warn +endpoint pool/gone: the upstream proxy cannot be reached")
+    assert endpoints(proxy)["gone"]["faults"] >= 1
+
+
 def test_blocked_by_all(weir, origin):
     origin.default = lambda e: e.reply(403)
     proxy = weir(pool("queue: {timeout: 5s}", "quarantine: {after: 1, for: 10m}"))
