@@ -30,6 +30,10 @@ int check_main(int argc, char **argv)
         struct config *config = config_file_load(path, NULL);
         if (!config)
                 return 1;
+        for (size_t i = 0; i < config->pool_count; i++)
+                if (!config_uses_pool(config, &config->pools[i]))
+                        fprintf(stderr, "%s: no request goes by the pool %s: no egress names it\n",
+                                path, config->pools[i].name);
         struct config_faults faults = {0};
         int r = named_files_check(config, &faults);
         if (r == 0)

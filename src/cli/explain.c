@@ -20,6 +20,8 @@
 /* Stands for the address of whoever asks. */
 #define CLIENT "127.0.0.1"
 
+#define WIDEST 72
+
 struct explain {
         const char *path; /* NULL: the built-in defaults */
         struct fields fields;
@@ -135,10 +137,11 @@ static void collect(struct explain *x, const struct config *config)
         config_explain(config, x->policy, on_setting, x);
 }
 
+/* What is longer than any column should be is left to stand out of it. */
 static int width(const char *text, int least)
 {
         int len = (int)strlen(text);
-        return len > least ? len : least;
+        return len > least && len <= WIDEST ? len : least;
 }
 
 static void print(const struct explain *x)

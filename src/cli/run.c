@@ -151,6 +151,14 @@ static void warn_of_openness(const struct config *config)
                          "it: narrow clients.allow, or set clients.users");
 }
 
+static void warn_of_unused_pools(const struct config *config)
+{
+        for (size_t i = 0; i < config->pool_count; i++)
+                if (!config_uses_pool(config, &config->pools[i]))
+                        log_warn("no request goes by the pool %s: no egress names it",
+                                 config->pools[i].name);
+}
+
 /* 0 or -errno, with a fault where it cannot be used. */
 static int put_in_force(struct run *run, struct config *config, struct config_faults *faults,
                         struct restart *restart)
@@ -162,6 +170,7 @@ static int put_in_force(struct run *run, struct config *config, struct config_fa
         }
         config_needs_restart(run->config, config, on_restart_key, restart);
         warn_of_openness(config);
+        warn_of_unused_pools(config);
         log_set(config->log.level, config->log.format);
         admin_reload(run->admin, config);
         config_unref(run->config);
@@ -368,6 +377,7 @@ static void serve_to_the_end(struct run *run)
         if (start_admin(run) < 0)
                 abort(); /* no thread, no eventfd: nothing else would go either */
         warn_of_openness(run->config);
+        warn_of_unused_pools(run->config);
         log_info("ready: %u workers, configuration %s", run->config->workers,
                  run->path ? run->path : "built in");
         plan_save(run);

@@ -71,6 +71,14 @@ const struct egress_config *config_pool(const struct config *c, const char *name
         return NULL;
 }
 
+bool config_uses_pool(const struct config *c, const struct egress_config *pool)
+{
+        bool used = c->defaults.pool == pool;
+        for (size_t i = 0; i < c->rule_count; i++)
+                used = used || c->rules[i].pool == pool;
+        return used;
+}
+
 /* The policy or pool whose keys are read; both NULL outside of these. */
 struct part {
         struct policy *policy;
@@ -94,9 +102,12 @@ static void read_setting(struct loader *l, const struct setting *s, const char *
 {
         struct reading r = reading_of(l, s, path, part);
         kind_read(&r, n);
+        struct policy_place place =
+            l->given ? (struct policy_place){0} : (struct policy_place){n->line, n->column};
         if (s->place != IN_POOL)
-                *setting_place(s, part.policy) =
-                    l->given ? (struct policy_place){0} : (struct policy_place){n->line, n->column};
+                *setting_place(s, part.policy) = place;
+        else
+                part.pool->places[s - settings] = place;
 }
 
 static void unknown_key(struct loader *l, const char *path, const char *row, const struct node *n)
@@ -253,6 +264,7 @@ static void read_pool(struct loader *l, const struct node *n, const char *path,
                 if (settings[i].place == IN_POOL && settings[i].fallback)
                         read_fallback(l, &settings[i], part);
         pool->name = pool_dup(&l->config->private->pool, span_of(n->key));
+        pool->places = pool_alloc(&l->config->private->pool, setting_count, sizeof *pool->places);
         if (!value_is_name(n->key))
                 config_faults_add(l->faults, n->key_line, n->key_column, path, "expected %s",
                                   kind_expected(KIND_NAME));

@@ -114,13 +114,17 @@ bool config_is_on_loopback(const char *address);
 /* The pool of that name; NULL: there is none. Borrowed from `c`. */
 const struct egress_config *config_pool(const struct config *c, const char *name);
 
+/* Does any request go by that pool of `c`? */
+bool config_uses_pool(const struct config *c, const struct egress_config *pool);
+
 /* Calls `each` with every key that differs and that a reload cannot change. */
 void config_needs_restart(const struct config *before, const struct config *after,
                           void (*each)(void *arg, const char *key), void *arg);
 
 /* Calls `each` with every setting of a policy of `c`: its key within the policy ("limit.ceiling"),
  * its value as it is written in the file, and where that came from: what a rule does not set, from
- * the defaults. All borrowed for the call. */
+ * the defaults. Then with those of its pool ("pool.choose"), if it has one. All borrowed for
+ * the call. */
 void config_explain(const struct config *c, const struct policy *p,
                     void (*each)(void *arg, const char *key, const char *value,
                                  struct policy_place place),

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/xalloc.h"
 #include "config/config.h"
 #include "config/kind.h"
 #include "config/setting.h"
@@ -95,6 +96,22 @@ void config_show(const struct config *c, FILE *to)
                 show_pool(c, &c->pools[i], to);
 }
 
+static void explain_pool(const struct config *c, const struct egress_config *pool,
+                         void (*each)(void *arg, const char *key, const char *value,
+                                      struct policy_place place),
+                         void *arg)
+{
+        for (size_t i = 0; i < setting_count; i++) {
+                if (settings[i].place != IN_POOL)
+                        continue;
+                char *key = xasprintf("pool.%s", setting_relative(&settings[i]));
+                char *value = shown_value(&settings[i], c, pool);
+                each(arg, key, value, pool->places[i]);
+                free(value);
+                free(key);
+        }
+}
+
 void config_explain(const struct config *c, const struct policy *p,
                     void (*each)(void *arg, const char *key, const char *value,
                                  struct policy_place place),
@@ -110,6 +127,8 @@ void config_explain(const struct config *c, const struct policy *p,
                 each(arg, setting_relative(s), value, p->places[i]);
                 free(value);
         }
+        if (p->pool)
+                explain_pool(c, p->pool, each, arg);
 }
 
 void config_needs_restart(const struct config *before, const struct config *after,

@@ -33,6 +33,8 @@ struct egress_endpoint {
         bool named; /* the name was given, not found */
 };
 
+struct policy_place;
+
 enum egress_sticky { EGRESS_STICKY_NONE, EGRESS_STICKY_SESSION, EGRESS_STICKY_CLIENT };
 
 struct egress_config {
@@ -49,6 +51,7 @@ struct egress_config {
                 const char *header; /* "": none */
                 const char *probe;  /* "": none */
         } exit_ip;
+        struct policy_place *places; /* of each row of the table of settings, as in struct policy */
 };
 
 static inline bool egress_is_proxy(enum egress_kind kind)

@@ -18,7 +18,12 @@ static const char file[] = "defaults:\n"
                            "        - 429\n"
                            "  - hosts: \"*\"\n"
                            "    limit: {floor: 9}\n"
-                           "    scope: [domain, \"path:1\"]\n";
+                           "    scope: [domain, \"path:1\"]\n"
+                           "    egress: p\n"
+                           "pools:\n"
+                           "  p:\n"
+                           "    endpoints: [direct, \"http://u:p@h:1\"]\n"
+                           "    quarantine: {after: 3}\n";
 
 static const struct {
         const char *host, *key, *value;
@@ -40,6 +45,10 @@ static const struct {
     {"c.example", "limit.floor", "9", {13, 20}},
     {"c.example", "limit.start", "9", {13, 20}}, /* raised to the floor */
     {"c.example", "retry.on", "[503]", {4, 28}},
+    {"c.example", "egress", "p", {15, 13}},
+    {"c.example", "pool.endpoints", "[\"direct\", \"http://u:***@h:1\"]", {18, 16}},
+    {"c.example", "pool.quarantine.after", "3", {19, 25}},
+    {"c.example", "pool.choose", "least_used", {0, 0}},
 };
 
 struct wanted {

@@ -102,6 +102,14 @@ def test_check_passes_what_is_right(tmp_path, name):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_check_tells_of_a_pool_that_nothing_goes_by(tmp_path):
+    path = tmp_path / "weir.yaml"
+    path.write_text("defaults: {egress: used}\npools: {used: {endpoints: direct}, left: {endpoints: direct}}\n")
+    done = run_weir(tmp_path, "check", "-c", path)
+    assert done.returncode == 0 and done.stdout.endswith(": ok\n")
+    assert done.stderr == f"{path}: no request goes by the pool left: no egress names it\n"
+
+
 @pytest.mark.parametrize("name", GOOD)
 def test_what_show_config_prints_reads_back_to_the_same(tmp_path, name):
     path = tmp_path / "weir.yaml"

@@ -154,6 +154,8 @@ pools:
     done, rows = explain("http://a/", text=text)
     assert rows["egress"] == ("fast", "2:24")
     assert rows["scope key"] == ("a:80 endpoint=fast", "")
+    assert rows["pool.endpoints"] == ('["http://user:***@proxy:80"]', "4:21")
+    assert rows["pool.max_in_flight"] == ("1", "built in")
     assert "secret" not in done.stdout
     done, rows = explain("http://b/", text=text)
     assert rows["egress"] == ("direct", "built in")
