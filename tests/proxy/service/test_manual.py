@@ -28,7 +28,7 @@ def test_commands():
     text = shown("weir.8")
     for command in ("run", "exec", "env", "ca", "check", "explain", "demo", "origin", "version", "help"):
         assert re.search(rf"^   weir +{command}\b", text, re.MULTILINE), command
-    assert "--show-config" in text and "@" not in text
+    assert "--show-config" in text and not re.search("@[A-Za-z]+@", text)
 
 
 def test_what_clients_are_told():
@@ -50,7 +50,7 @@ def test_settings(tmp_path):
             names += [".".join(above).removeprefix("defaults.")] if match[3] else []
     assert len(names) > 50
     assert not [name for name in names if f" {name}: " not in text and name not in ("rules", "pools")]
-    assert "@" not in text
+    assert not re.search("@[A-Za-z]+@", text)
 
 
 @pytest.mark.parametrize("command", ["run", "exec", "env", "ca", "check", "explain", "demo", "origin"])
