@@ -17,9 +17,15 @@ def moment(text):
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
-def only_scope(proxy):
-    (scope,) = proxy.api("/api/v1/scopes")["scopes"]
-    return scope
+def only_scope(proxy, requests=1):
+    """Of which so many requests have been reported: that is done after they were answered."""
+    tick = threading.Event()
+    for _ in range(500):
+        (scope,) = proxy.api("/api/v1/scopes")["scopes"]
+        if scope["requests"] >= requests:
+            return scope
+        tick.wait(0.02)
+    raise AssertionError(f"not {requests} requests: {scope}")
 
 
 def path_of(scope, what):
@@ -36,7 +42,7 @@ def test_a_scope(weir, origin):
     for path in ("/", "/slow", "/missing", "/missing"):
         get(proxy.port, origin.url + path)
     proxy.wait_idle()
-    s = only_scope(proxy)
+    s = only_scope(proxy, 4)
     assert s["scope"] == origin.host
     assert (s["requests"], s["attempts"]) == (4, 5)
     assert s["statuses"] == {"200": 2, "404": 2} and "429" not in s["statuses"]
@@ -195,7 +201,7 @@ def test_a_reset_outlives_a_restart(weir, origin, tmp_path):
     first.signal(signal.SIGTERM)
     assert first.wait_exit() == 0
     second = weir(state)
-    assert only_scope(second)["closed_until"]
+    assert only_scope(second, 0)["closed_until"]
     second.api(path_of(origin.host, "reset"), "POST")
     assert second.api("/api/v1/scopes")["scopes"] == []  # nothing but its memory was there
     second.signal(signal.SIGTERM)
@@ -256,11 +262,11 @@ def test_the_last_requests_of_several_workers(weir, origin):
     for thread in threads:
         thread.join()
     m = proxy.wait_metrics(lambda m: m.total("weir_requests_total") == 1200 and not m.value("weir_requests_open"))
+    assert only_scope(proxy, 1200)["requests"] == 1200
     requests = proxy.api("/api/v1/requests/recent?limit=200")["requests"]
     ends = [moment(r["time"]) + r["duration"] for r in requests]
     assert all(a > b - 0.01 for a, b in zip(ends, ends[1:]))
     assert m.value("weir_reports_dropped_total") == 0
-    assert only_scope(proxy)["requests"] == 1200
 
 
 def test_the_ways_out(weir, origin):

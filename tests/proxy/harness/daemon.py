@@ -144,6 +144,7 @@ class Weir:
         try:
             self.log.wait("ready: ")
             match, _ = self.log.wait(r"listening on 127\.0\.0\.1:(\d+)")
+            self.log.wait("ready: ")  # the admin listener notes requests only from then on
         except BaseException:
             self.kill()
             raise
