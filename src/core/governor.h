@@ -178,10 +178,17 @@ enum answer_class governor_answer(struct governor *g, struct ticket *t, const st
 bool governor_requeue(struct governor *g, struct ticket *t, const struct ticket_wish *wish,
                       usec_t now);
 
-/* The endpoint of `t` (IN_FLIGHT) is to blame for how its attempt ended, not the host: it backs
- * off, and nothing is learned about the host. To be followed by governor_requeue or
- * governor_finish. */
-void governor_endpoint_failed(struct governor *g, struct ticket *t, usec_t now);
+/*
+ * The endpoint of `t` (IN_FLIGHT, with one) is to blame for how its attempt ended, not the host: it
+ * backs off, and nothing is learned about the host. To be followed by governor_requeue or
+ * governor_finish.
+ *
+ * ret_wait  until an endpoint is expected to be of use to the host: 0 where one is, though it may
+ *           be busy; USEC_MAX: none will be by itself
+ *
+ * Returns whether that is news: false where the endpoint had begun to back off since.
+ */
+bool governor_endpoint_failed(struct governor *g, struct ticket *t, usec_t now, usec_t *ret_wait);
 
 /* What was asked of the host is done, but `t` (IN_FLIGHT) goes on to use its endpoint: gives the
  * slot back alone. It is KEEPING then, until governor_finish; IDLE where it has no endpoint. */

@@ -230,11 +230,14 @@ void governor_egress_answered(struct governor *g, struct lane *l, struct ticket 
         }
 }
 
-void governor_endpoint_failed(struct governor *g, struct ticket *t, usec_t now)
+bool governor_endpoint_failed(struct governor *g, struct ticket *t, usec_t now, usec_t *ret_wait)
 {
         struct endpoint *e = t->at;
-        if (!e || !endpoint_fail(e, t->pass.sent, now, &g->prng))
-                return;
+        bool news = endpoint_fail(e, t->pass.sent, now, &g->prng);
+        usec_t at = egress_pool_expected(e->pool, t->host, NULL, now);
+        *ret_wait = at < USEC_MAX ? at - now : USEC_MAX;
+        if (!news)
+                return false;
         if (e->policy)
                 heap_set(&g->recoveries, &e->recovery, e->until);
         if (endpoint_is_lost(e))
@@ -243,6 +246,7 @@ void governor_endpoint_failed(struct governor *g, struct ticket *t, usec_t now)
                 list_foreach (it, &e->pool->lanes)
                         governor_touch(g, LIST_ENTRY_OF(it, struct lane_egress, of_pool)->lane);
         governor_work_off(g, now);
+        return true;
 }
 
 bool governor_egress_may_move(const struct ticket *t, usec_t deadline, usec_t now)

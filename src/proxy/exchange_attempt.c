@@ -206,18 +206,31 @@ static enum upstream_flow on_body(void *arg, const void *data, size_t len)
 /* ---- its end ---- */
 
 /* Nothing has reached the host, so that the method does not matter. */
-static bool fail_over(struct exchange *ex, const struct upstream_end *end)
+static bool may_fail_over(const struct exchange *ex)
 {
         size_t endpoints = ex->policy->pool->endpoints.count;
         unsigned attempts = ex->policy->retry.attempts;
-        /* no more lines than its back-off lets requests go that way */
-        log_warn("endpoint %s: %s", ex->endpoint, end->detail);
-        gate_endpoint_failed(ex->worker->shared->gate, &ex->ticket);
-        if (++ex->failovers >= (endpoints > attempts ? endpoints : attempts) ||
-            !exchange_ask_again(ex, 0, false, false))
+        return ex->failovers < (endpoints > attempts ? endpoints : attempts) &&
+               !ex->message.steering.no_retry;
+}
+
+/* The endpoint is to blame. Does the exchange go on by another one, or end because there is none?
+ */
+static bool fail_over(struct exchange *ex, const struct upstream_end *end)
+{
+        usec_t wait;
+        if (gate_endpoint_failed(ex->worker->shared->gate, &ex->ticket, &wait))
+                log_warn("endpoint %s: %s", ex->endpoint, end->detail);
+        ex->failovers++;
+        if (may_fail_over(ex) && exchange_ask_again(ex, 0, false, false)) {
+                exchange_report_failover(ex);
+                exchange_move(ex, EXCHANGE_SLEEPING);
+                return true;
+        }
+        if (wait == 0)
                 return false;
-        exchange_report_failover(ex);
-        exchange_move(ex, EXCHANGE_SLEEPING);
+        ex->ticket.wait = wait < USEC_MAX ? wait : 0;
+        exchange_refuse_turn(ex, TICKET_NO_ENDPOINT);
         return true;
 }
 
@@ -226,10 +239,6 @@ static void fail(struct exchange *ex, const struct upstream_end *end)
         bool endpoints = upstream_error_is_endpoints(end->error);
         if (endpoints && fail_over(ex, end))
                 return;
-        if (endpoints && ex->ticket.reply == TICKET_NO_ENDPOINT) {
-                exchange_refuse_turn(ex, TICKET_NO_ENDPOINT);
-                return;
-        }
         struct retry_case again = {.class = ANSWER_FAILED,
                                    .failure = upstream_error_failure(end->error)};
         exchange_report_failure(ex, again.failure);

@@ -136,8 +136,9 @@ static void on_end(void *arg, const struct upstream_end *end)
                 log_warn("exit_ip.probe of pool %s by %s: %s", p->of->name,
                          p->ticket.endpoint->name, end->detail);
                 p->told = (struct answer){.class = ANSWER_FAILED};
+                usec_t ignored;
                 if (upstream_error_is_endpoints(end->error))
-                        gate_endpoint_failed(p->worker->shared->gate, &p->ticket);
+                        gate_endpoint_failed(p->worker->shared->gate, &p->ticket, &ignored);
                 else if (upstream_error_is_hosts(end->error))
                         learn(p);
         }

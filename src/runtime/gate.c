@@ -227,11 +227,12 @@ void gate_exit(struct gate *g, const struct ticket *t, char exit[ENDPOINT_EXIT_M
         pthread_mutex_unlock(&g->mutex);
 }
 
-void gate_endpoint_failed(struct gate *g, struct ticket *t)
+bool gate_endpoint_failed(struct gate *g, struct ticket *t, usec_t *ret_wait)
 {
         usec_t now = enter(g);
-        governor_endpoint_failed(g->governor, t, now);
+        bool news = governor_endpoint_failed(g->governor, t, now, ret_wait);
         leave(g, now);
+        return news;
 }
 
 void gate_pools(struct gate *g, const struct pool_policy *const *pools, size_t count)

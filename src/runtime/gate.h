@@ -27,7 +27,7 @@ bool gate_requeue(struct gate *g, struct ticket *t, const struct ticket_wish *wi
 void gate_finish(struct gate *g, struct ticket *t);
 void gate_cancel(struct gate *g, struct ticket *t);
 void gate_keep(struct gate *g, struct ticket *t);
-void gate_endpoint_failed(struct gate *g, struct ticket *t);
+bool gate_endpoint_failed(struct gate *g, struct ticket *t, usec_t *ret_wait);
 void gate_exit(struct gate *g, const struct ticket *t, char exit[ENDPOINT_EXIT_MAX]);
 
 /* The pools of a configuration, before any worker asks under it. */

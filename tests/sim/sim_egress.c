@@ -422,7 +422,7 @@ static void answered(struct world *w, struct request *r)
         usec_t wait = 0;
         if (e && is_so(pool, r->endpoint, w->now, 30 * SEC, w->plan->faulty)) {
                 e->faults++;
-                governor_endpoint_failed(w->g, &r->ticket, w->now);
+                governor_endpoint_failed(w->g, &r->ticket, w->now, &wait);
                 if (requeue(w, r, 0, false))
                         seen.failed_over++;
                 else

@@ -505,6 +505,14 @@ static void blocks_in_a_row_open_the_circuit(void **state)
 
 /* --- an endpoint's own faults --- */
 
+static usec_t until_one_is_of_use;
+
+/* Returns whether that is news. */
+static bool endpoint_failed(int i, usec_t now)
+{
+        return governor_endpoint_failed(g, &t[i], now, &until_one_is_of_use);
+}
+
 static void fails_over(void **state)
 {
         (void)state;
@@ -513,7 +521,8 @@ static void fails_over(void **state)
                 usec_t now = (1000 + 1000 * (usec_t)i) * SEC;
                 assert_int_equal(ask(0, now), TICKET_GRANTED);
                 const char *first = by(0);
-                governor_endpoint_failed(g, &t[0], now);
+                assert_true(endpoint_failed(0, now));
+                assert_int_equal(until_one_is_of_use, 0);
                 assert_true(again(0, (struct ticket_wish){0}, now));
                 const char *went = take(now);
                 assert_int_equal(went[0], '0');
@@ -536,7 +545,7 @@ static void waits_for_one_to_recover(void **state)
         assert_int_equal(ask(1, SEC + 1), TICKET_WAITING);
         assert_int_equal(ask_with(2, &many, (struct ticket_wish){.deadline = 3 * SEC}, SEC),
                          TICKET_WAITING);
-        governor_endpoint_failed(g, &t[0], 2 * SEC + 500000);
+        endpoint_failed(0, 2 * SEC + 500000);
         assert_string_equal(take(2 * SEC + 500000), "2!");
         assert_int_equal(t[2].reply, TICKET_NO_ENDPOINT);
         assert_in_range(t[2].wait, SEC, SEC + SEC / 10);
@@ -549,7 +558,7 @@ static void waits_for_one_to_recover(void **state)
             TICKET_NO_ENDPOINT);
         assert_string_equal(take(up), "0a"); /* it arrived first */
         assert_string_equal(take(up + 1), "");
-        governor_endpoint_failed(g, &t[0], up + 1);
+        endpoint_failed(0, up + 1);
         end(0, up + 1);
         usec_t again_up = governor_next_wake(g);
         assert_in_range(again_up - up, 2 * SEC, 2 * SEC + SEC / 5 + 1);
@@ -557,6 +566,25 @@ static void waits_for_one_to_recover(void **state)
         answer(1, ANSWER_FAILED, 0, again_up); /* the host's matter: the endpoint works */
         end(1, again_up);
         assert_int_equal(ask(4, again_up), TICKET_GRANTED);
+}
+
+static void tells_when_one_will_be_of_use(void **state)
+{
+        (void)state;
+        pools_of(1, 2);
+        assert_int_equal(ask(0, SEC), TICKET_GRANTED);
+        assert_int_equal(ask(1, SEC), TICKET_WAITING);
+        assert_true(endpoint_failed(0, 2 * SEC));
+        assert_in_range(until_one_is_of_use, SEC, SEC + SEC / 10);
+        end(0, 2 * SEC);
+        take(4 * SEC);
+        assert_string_equal(by(1), "a");
+        answer(1, ANSWER_BLOCKED, 0, 5 * SEC); /* which this host avoids now for longer */
+        assert_true(endpoint_failed(1, 6 * SEC));
+        assert_int_equal(until_one_is_of_use, pool->quarantine.time - SEC);
+        assert_false(endpoint_failed(1, 6 * SEC)); /* it backs off already */
+        assert_int_equal(until_one_is_of_use, pool->quarantine.time - SEC);
+        end(1, 6 * SEC);
 }
 
 /* Twice its session waits for it, but not for ever. */
@@ -567,14 +595,14 @@ static void a_session_leaves_an_endpoint_that_does_not_come_back(void **state)
         usec_t now = SEC;
         assert_int_equal(ask_for(0, "s", now), TICKET_GRANTED);
         for (int i = 0; i < 2; i++) {
-                governor_endpoint_failed(g, &t[0], now);
+                endpoint_failed(0, now);
                 assert_true(again(0, s, now));
                 assert_string_equal(take(now), "");
                 now = governor_next_wake(g);
                 assert_string_equal(take(now), "0a");
         }
         assert_int_equal(ask_for(1, "s", now), TICKET_WAITING);
-        governor_endpoint_failed(g, &t[0], now);
+        endpoint_failed(0, now);
         assert_string_equal(take(now), "1b");
         assert_true(t[1].moved);
         assert_true(again(0, s, now));
@@ -702,7 +730,7 @@ static void an_endpoint_that_is_taken_away(void **state)
         assert_true(t[1].moved);
         assert_string_equal(by(0), "a"); /* goes on as it was */
         answer(0, ANSWER_BLOCKED, 0, 3 * SEC);
-        governor_endpoint_failed(g, &t[0], 3 * SEC);
+        endpoint_failed(0, 3 * SEC);
         end(0, 3 * SEC);
         end(1, 3 * SEC);
         assert_int_equal(ask(3, 3 * SEC), TICKET_GRANTED);
@@ -763,6 +791,7 @@ int main(void)
             TEST(blocks_in_a_row_open_the_circuit),
             TEST(fails_over),
             TEST(waits_for_one_to_recover),
+            TEST(tells_when_one_will_be_of_use),
             TEST(a_session_leaves_an_endpoint_that_does_not_come_back),
             TEST(each_endpoint_has_its_limit),
             TEST(remembers_each_limit),
