@@ -17,7 +17,7 @@
 /* From the beginning of one round to that of the next. */
 #define ROUND (10 * 60 * USEC_PER_SEC)
 
-/* How long an endpoint is waited for that is in use. */
+/* How long an endpoint is waited for that is in use; and an answer, to its end. */
 #define PATIENCE (60 * USEC_PER_SEC)
 
 /* Longer than any address with spaces around. */
@@ -25,8 +25,8 @@
 
 struct prober {
         struct worker *worker;
-        struct event *timer;
-        usec_t round; /* when this one began */
+        struct event *timer; /* for the next; or how long that under way may take */
+        usec_t round;        /* when this one began */
         bool stopped;
         size_t pool, endpoint; /* the next one, in the worker's configuration */
 
@@ -68,6 +68,15 @@ static void done(struct prober *p)
         wind(p, 0);
 }
 
+/* Nothing more is wanted of the answer, or of the wait for it: the endpoint is needed by others. */
+static void give_up(struct prober *p, const char *why)
+{
+        log_warn("exit_ip.probe of pool %s by %s: %s", p->of->name, p->ticket.endpoint->name, why);
+        attempt_cancel(p->attempt);
+        p->attempt = NULL;
+        done(p);
+}
+
 static void learn(struct prober *p)
 {
         if (!p->answered)
@@ -82,9 +91,8 @@ static const char *address_told(struct prober *p)
         p->body[p->body_len] = '\0';
         char *text = p->body + strspn(p->body, " \t\r\n");
         text[strcspn(text, " \t\r\n")] = '\0';
-        bool good =
-            p->body_len < MOST_BODY && p->status == 200 &&
-            (inet_pton(AF_INET, text, &ignored) == 1 || inet_pton(AF_INET6, text, &ignored) == 1);
+        bool good = p->status == 200 && (inet_pton(AF_INET, text, &ignored) == 1 ||
+                                         inet_pton(AF_INET6, text, &ignored) == 1);
         return good ? text : NULL;
 }
 
@@ -120,9 +128,12 @@ static void on_head(void *arg, const struct upstream_answer *answer)
 static enum upstream_flow on_body(void *arg, const void *data, size_t len)
 {
         struct prober *p = arg;
-        size_t room = MOST_BODY - p->body_len, n = len < room ? len : room;
-        memcpy(p->body + p->body_len, data, n);
-        p->body_len += n;
+        if (len > MOST_BODY - p->body_len) {
+                give_up(p, "the answer is no address, but long");
+                return UPSTREAM_MORE;
+        }
+        memcpy(p->body + p->body_len, data, len);
+        p->body_len += len;
         return UPSTREAM_MORE;
 }
 
@@ -147,6 +158,8 @@ static void on_end(void *arg, const struct upstream_end *end)
         done(p);
 }
 
+/* destinations.deny does not apply: it is for what clients ask for, and this URL was named by who
+ * wrote the configuration. Often it is a service within their own network. */
 static void start(struct prober *p)
 {
         static const struct upstream_handlers handlers = {on_head, on_body, on_end};
@@ -178,6 +191,7 @@ static void start(struct prober *p)
         p->body_len = 0;
         p->attempt = upstream_start(p->worker->upstream, &r, &handlers, p);
         fields_done(&fields);
+        wind(p, usec_min(policy->timeouts.total, PATIENCE));
 }
 
 /* ---- its turn ---- */
@@ -185,9 +199,12 @@ static void start(struct prober *p)
 static void take_turn(struct prober *p, enum ticket_reply reply)
 {
         p->ticket_out = reply == TICKET_GRANTED || reply == TICKET_WAITING;
-        if (reply == TICKET_GRANTED)
+        if (reply == TICKET_WAITING)
+                return;
+        /* It goes by another where its own is of no use at present: that one has its own turn. */
+        if (reply == TICKET_GRANTED && strcmp(p->ticket.endpoint->name, p->name) == 0)
                 start(p);
-        else if (reply != TICKET_WAITING)
+        else
                 done(p);
 }
 
@@ -199,8 +216,9 @@ bool prober_turn(struct prober *p, struct ticket *t, enum ticket_reply reply)
         return true;
 }
 
-/* As a request would: what the host that tells addresses allows is learned, and kept to. The name
- * of the session is one that no client can have. */
+/* As a request would whose scope is the host: what that allows is learned, and kept to. The lane
+ * may be one that requests share, so that its policy has to be theirs. The name of the session is
+ * one that no client can have. */
 static void ask(struct prober *p)
 {
         const struct scope_part part = {.kind = SCOPE_HOST};
@@ -209,7 +227,7 @@ static void ask(struct prober *p)
         struct lane_policy lane = p->policy->lane;
         usec_t now = clock_now();
         char *key = scope_key_new(&part, 1, &subject);
-        lane.by_endpoint = lane.session_order = false;
+        lane.by_endpoint = false;
         struct ticket_wish wish = {
             .key = span_of(key),
             .client = span_of("exit_ip.probe"),
@@ -265,6 +283,10 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
         (void)fd, (void)what;
         struct prober *p = arg;
         usec_t now = clock_now();
+        if (p->config) {
+                give_up(p, "the answer does not end in time");
+                return;
+        }
         if (next(p)) {
                 begin(p);
                 return;
