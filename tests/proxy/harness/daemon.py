@@ -39,7 +39,7 @@ def clean_environment(directory):
     return {**kept, **sanitizer_environment(directory)}
 
 
-def run_weir(directory, *arguments, timeout=PATIENCE):
+def run_weir(directory, *arguments, timeout=PATIENCE, environment=None):
     """One command of weir, to its end; no sanitizer may have complained."""
     done = subprocess.run(
         [PROGRAM, *map(str, arguments)],
@@ -47,7 +47,7 @@ def run_weir(directory, *arguments, timeout=PATIENCE):
         capture_output=True,
         text=True,
         timeout=timeout,
-        env=clean_environment(directory),
+        env={**clean_environment(directory), **(environment or {})},
     )
     assert not sanitizer_reports(directory), sanitizer_reports(directory)
     return done

@@ -85,11 +85,27 @@ class Tinyproxy(Proxy):
 
 
 class Squid(Proxy):
+    """With a certificate (a file that has its key as well) it is spoken to over TLS."""
+
+    def __init__(self, directory, exit, certificate=None, **more):
+        self.certificate = certificate
+        if certificate:
+            self.scheme = "https"
+        super().__init__(directory, exit, **more)
+
+    def listens(self):
+        if not self.certificate:
+            return f"http_port 127.0.0.1:{self.port}\n"
+        copy = self.directory / "certificate.pem"
+        shutil.copy(self.certificate, copy)
+        copy.chmod(0o644)
+        return f"https_port 127.0.0.1:{self.port} tls-cert={copy} tls-key={copy}\n"
+
     def command(self):
         os.chmod(self.directory, 0o755)  # squid does not stay root
         config = self.directory / "squid.conf"
         config.write_text(
-            f"http_port 127.0.0.1:{self.port}\nhttp_access allow all\ncache deny all\ncache_mem 8 MB\n"
+            f"{self.listens()}http_access allow all\ncache deny all\ncache_mem 8 MB\n"
             "access_log none\ncache_log /dev/null\npid_filename none\ncoredump_dir /\n"
             "netdb_filename none\nshutdown_lifetime 0 seconds\npinger_enable off\n"
             "max_filedescriptors 1024\nvisible_hostname squid.test\nconnect_retries 0\n"
