@@ -10,6 +10,23 @@
 #include "proxy/message.h"
 #include "proxy/relay.h"
 #include "proxy/worker.h"
+#include "runtime/log.h"
+
+/* Clients show little of what answers CONNECT, so that who runs weir has to be told; but a line for
+ * each of many requests would tell no more than one. */
+#define TELL_EVERY (60 * USEC_PER_SEC)
+
+static void tell_of_port(struct exchange *ex)
+{
+        struct worker *w = ex->worker;
+        if (w->port_told && ex->arrived - w->port_told < TELL_EVERY)
+                return;
+        w->port_told = ex->arrived;
+        log_warn("client %s may not have a tunnel to %.*s: port %u is none of "
+                 "destinations.connect_ports; add it there if it should",
+                 ex->client->address, (int)ex->message.authority.len, ex->message.authority.ptr,
+                 ex->message.port);
+}
 
 bool tunnel_may_open(struct exchange *ex)
 {
@@ -17,11 +34,12 @@ bool tunnel_may_open(struct exchange *ex)
         for (size_t i = 0; i < config->destinations.connect_port_count; i++)
                 if (config->destinations.connect_ports[i] == ex->message.port)
                         return true;
+        tell_of_port(ex);
         exchange_refuse(ex, OUTCOME_DENIED,
                         &(struct reply_refusal){
                             .status = 403,
                             .error = "http_request_denied",
-                            .detail = "",
+                            .detail = "the port is none of destinations.connect_ports",
                             .text = "CONNECT may not go to this port (destinations.connect_ports).",
                         });
         return false;

@@ -63,6 +63,7 @@ struct worker {
         struct prng prng;
         struct event *timer;   /* worker 0: the gate's */
         struct prober *prober; /* the same; NULL in others */
+        usec_t port_told; /* when a port that CONNECT may not go to was last told of; 0: never */
         bool draining;
         /* letters: left by the main thread, which then rings the mailbox */
         _Atomic(struct worker_news *) news;

@@ -113,11 +113,23 @@ def test_a_port_that_is_not_allowed(weir, listeners):
         ask(client, forbidden.authority)
         head = refusal(answer(client), 403, "http_request_denied")
         assert b"connect_ports" in head.body
+        assert 'details="the port is none of destinations.connect_ports"' in head.get("proxy-status")
         ask(client, allowed.authority)
         assert answer(client).status == 200
         allowed.accept()
     assert not forbidden.all
     assert proxy.access(forbidden.authority)["outcome"] == "denied"
+
+
+def test_a_port_that_is_not_allowed_is_told_of_once(weir):
+    """Clients show little of what CONNECT is answered; the log says which setting it was."""
+    proxy = weir(ports())
+    for port in (7001, 7002):
+        refusal(connect(proxy.port, f"localhost:{port}")[1], 403, "http_request_denied")
+    proxy.access_rows(2)
+    told = [line for line in proxy.log.all if " warn " in line]
+    assert len(told) == 1, told
+    assert "localhost:7001" in told[0] and "port 7001 is none of destinations.connect_ports" in told[0]
 
 
 def test_the_ports_follow_a_reload(weir, listener):
