@@ -313,8 +313,8 @@ static void tell_of_distrust(struct intercept *i, const char *how)
                 return;
         leaf->told = now;
         log_warn("client %s does not trust the certificate that it is shown for %s (%s): let it "
-                 "trust the CA that `weir ca export` prints, or set `https: tunnel` for that host",
-                 i->client->address, i->inside.host, how);
+                 "trust the CA in %s, or set `https: tunnel` for that host",
+                 i->client->address, i->inside.host, how, intercept_tls_ca(i->shake.tls)->path);
 }
 
 static void begin_open(struct intercept *i)

@@ -31,6 +31,7 @@ void intercept_ca_free(struct intercept_ca *ca)
         X509_free(ca->certificate);
         sk_X509_pop_free(ca->above, X509_free);
         EVP_PKEY_free(ca->key);
+        free(ca->path);
         free(ca);
 }
 
@@ -180,13 +181,24 @@ static int on_passphrase(char *to, int room, int writing, void *asked)
         return -1;
 }
 
+/* What says to `weir ca init` to make one where this certificate is, as a piece of it. */
+static struct span where_to_make(const char *certificate, const char **ret_option)
+{
+        const char *slash = strrchr(certificate, '/');
+        bool possible = slash && strcmp(slash + 1, INTERCEPT_CA_CERTIFICATE) == 0;
+        *ret_option = possible ? " --dir " : "";
+        return (struct span){certificate, possible ? (size_t)(slash - certificate) : 0};
+}
+
 static char *read_certificates(BIO *text, const char *path, struct intercept_ca *ca)
 {
+        const char *option;
+        struct span dir = where_to_make(path, &option);
         ca->certificate = PEM_read_bio_X509(text, NULL, NULL, NULL);
         if (!ca->certificate)
                 return xasprintf("%s holds no certificate in PEM form: put the CA's certificate "
-                                 "there, or have one made with weir ca init",
-                                 path);
+                                 "there, or have one made with weir ca init%s%.*s",
+                                 path, option, (int)dir.len, dir.ptr);
         for (X509 *more; (more = PEM_read_bio_X509(text, NULL, NULL, NULL));)
                 sk_X509_push(ca->above, more);
         ERR_clear_error(); /* the end of the file is one */
@@ -218,13 +230,15 @@ static usec_t time_of(const ASN1_TIME *t)
 static char *check(const struct intercept_ca *ca, const char *certificate, const char *key)
 {
         char date[CLOCK_TEXT_SIZE];
+        const char *option;
+        struct span dir = where_to_make(certificate, &option);
         usec_t from = time_of(X509_get0_notBefore(ca->certificate)),
                until = time_of(X509_get0_notAfter(ca->certificate)), now = clock_real();
         if (X509_check_ca(ca->certificate) != 1)
                 return xasprintf("the certificate in %s is not that of a CA (its basic constraints "
                                  "do not allow it to sign others): use one that is, or have one "
-                                 "made with weir ca init",
-                                 certificate);
+                                 "made with weir ca init%s%.*s",
+                                 certificate, option, (int)dir.len, dir.ptr);
         if (key && X509_check_private_key(ca->certificate, ca->key) != 1) {
                 ERR_clear_error();
                 return xasprintf("the key in %s is not the one of the certificate in %s: use two "
@@ -232,9 +246,10 @@ static char *check(const struct intercept_ca *ca, const char *certificate, const
                                  key, certificate);
         }
         if (now > until)
-                return xasprintf("the CA in %s has expired on %.10s: put %s and %s away and have a "
-                                 "new one made, with weir ca init",
-                                 certificate, clock_text(until, date), certificate, key);
+                return xasprintf("the CA in %s has expired on %.10s: put it and its key away and "
+                                 "have a new one made, with weir ca init%s%.*s",
+                                 certificate, clock_text(until, date), option, (int)dir.len,
+                                 dir.ptr);
         if (now < from)
                 return xasprintf("the CA in %s is not valid before %.16s: see to the clock, or use "
                                  "another one",
@@ -251,6 +266,7 @@ int intercept_ca_load(const char *certificate, const char *key, struct intercept
         char *error = NULL;
         int r = 0;
         bool open_to_all[2] = {false, false};
+        ca->path = xstrdup(certificate);
         ca->above = sk_X509_new_null();
         if (!ca->above)
                 abort(); /* out of memory */

@@ -14,6 +14,7 @@
 
 /* Does not change once it is loaded: all threads may use it. */
 struct intercept_ca {
+        char *path; /* of the certificate's file */
         X509 *certificate;
         STACK_OF(X509) * above; /* the further certificates of the file; may be empty */
         EVP_PKEY *key;

@@ -107,6 +107,11 @@ void intercept_tls_free(struct intercept_tls *t)
         free(t);
 }
 
+const struct intercept_ca *intercept_tls_ca(const struct intercept_tls *t)
+{
+        return t->ca;
+}
+
 struct intercept_leaves *intercept_tls_leaves(const struct intercept_tls *t)
 {
         return intercept_leaves_new(t->ca, t->key, MOST_LEAVES);

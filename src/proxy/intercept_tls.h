@@ -16,6 +16,9 @@ struct intercept_tls;
 int intercept_tls_new(struct intercept_ca *ca, struct intercept_tls **ret);
 void intercept_tls_free(struct intercept_tls *t); /* no connection may be left; NULL is fine */
 
+/* In whose name; borrowed. */
+const struct intercept_ca *intercept_tls_ca(const struct intercept_tls *t);
+
 /* The certificates for one thread. */
 struct intercept_leaves *intercept_tls_leaves(const struct intercept_tls *t);
 

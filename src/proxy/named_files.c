@@ -59,8 +59,8 @@ static void make_ca(const char *dir, struct intercept_ca **ret, char **ret_error
         bool made = false;
         if (intercept_ca_need(dir, ret, &made, ret_error) == 0 && made)
                 log_info("made the CA %s/" INTERCEPT_CA_CERTIFICATE " in whose name HTTPS is "
-                         "opened: clients must trust it (weir ca export)",
-                         dir);
+                         "opened: clients must trust it (weir ca export --dir %s)",
+                         dir, dir);
 }
 
 /* Who asked for HTTPS to be opened. */

@@ -51,7 +51,7 @@ def test_who_may_not_read_the_key_can_show_it(tmp_path):
 def test_none_is_there(tmp_path, verb):
     done = run_weir(tmp_path, "ca", verb, "--dir", tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"weir ca: there is no CA in {tmp_path}: weir ca init makes one")
+    assert done.stderr.startswith(f"weir ca: there is no CA in {tmp_path}: weir ca init --dir {tmp_path} makes one")
 
 
 @pytest.mark.parametrize("verb", ["show", "export"])
@@ -60,6 +60,7 @@ def test_what_is_there_is_none(tmp_path, verb):
     done = run_weir(tmp_path, "ca", verb, "--dir", tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"weir ca: {tmp_path}/ca.pem holds no certificate in PEM form")
+    assert done.stderr.endswith(f" weir ca init --dir {tmp_path}\n")
 
 
 @pytest.mark.parametrize(
@@ -78,6 +79,26 @@ def test_without_a_directory_the_state_directory(tmp_path, variables, place):
     assert (tmp_path / place / "ca.pem").exists()
 
 
+def test_the_ca_of_a_file(tmp_path):
+    """What a proxy with that file would use: the one in its state directory, or one that it names."""
+    state, file = tmp_path / "state", tmp_path / "weir.yaml"
+    file.write_text(f"state: {{dir: {state}}}\n")
+    done = run_weir(tmp_path, "ca", "show", "-c", file)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"weir ca: there is no CA in {state}: weir ca init -c {file} makes one")
+    made = run_weir(tmp_path, "ca", "init", "-c", file)
+    assert made.returncode == 0 and f"certificate  {state}/ca.pem\n" in made.stdout
+    run_weir(tmp_path, "ca", "init", "--dir", tmp_path / "other")
+    (tmp_path / "other" / "ca.pem").rename(tmp_path / "own.pem")
+    file.write_text(f"ca: {{certificate: {tmp_path}/own.pem, key: {tmp_path}/other/ca.key}}\n")
+    exported = run_weir(tmp_path, "ca", "export", "--config", file)
+    assert (exported.returncode, exported.stdout) == (0, (tmp_path / "own.pem").read_text())
+    refused = run_weir(tmp_path, "ca", "init", "-c", file)
+    assert refused.returncode == 1 and f"{tmp_path}/own.pem" in refused.stderr
+    file.write_text("stat: {}\n")
+    assert run_weir(tmp_path, "ca", "show", "-c", file).stderr.startswith(f"{file}:1:1: stat: unknown key")
+
+
 def test_no_directory_at_all(tmp_path):
     env = {k: v for k, v in clean_environment(tmp_path).items() if k not in ("STATE_DIRECTORY", "XDG_STATE_HOME", "HOME")}
     done = subprocess.run([PROGRAM, "ca", "init"], capture_output=True, text=True, env=env)
@@ -91,7 +112,7 @@ def test_an_output_that_takes_nothing(tmp_path):
     assert (done.returncode, done.stderr) == (1, "weir ca: cannot write: No space left on device\n")
 
 
-@pytest.mark.parametrize("arguments", [[], ["make"], ["init", "x"], ["--dir"], ["show", "--nonsense"]])
+@pytest.mark.parametrize("arguments", [[], ["make"], ["init", "x"], ["--dir"], ["show", "--dir", "x", "-c", "y"], ["show", "--nonsense"]])
 def test_a_wrong_command_line(tmp_path, arguments):
     done = run_weir(tmp_path, "ca", *arguments)
     assert (done.returncode, done.stdout) == (2, "") and "usage: weir ca init|show|export" in done.stderr

@@ -174,7 +174,7 @@ def test_the_ca_is_made_once(weir, authority, secure, tmp_path):
     state = tmp_path / "state"
     text = config(secure, authority, top=f'state: {{dir: "{state}"}}\n')
     first = weir(text)
-    assert first.log.wait(r"made the CA .*ca\.pem.*weir ca export")
+    assert first.log.wait(rf"made the CA {state}/ca\.pem .*\(weir ca export --dir {state}\)")
     assert stat.S_IMODE(os.stat(state / "ca.key").st_mode) == 0o600
     pem = (state / "ca.pem").read_bytes()
     second = weir(text)
@@ -282,7 +282,7 @@ def test_a_client_that_does_not_trust_us(weir, authority, secure):
             tunnel.open_tls(client_context(authority.path))
     line, index = proxy.log.wait("does not trust")
     assert re.search(r"warn .*127\.0\.0\.1 does not trust .* for localhost \(unknown CA\)", line.string)
-    assert "weir ca export" in line.string and "https: tunnel" in line.string
+    assert f"trust the CA in {proxy.ca}, or" in line.string and "https: tunnel" in line.string
     assert proxy.access(secure.host)["outcome"] == "untrusted"
     proxy.access_rows(3)
     assert not [text for text in proxy.log.all[index + 1 :] if "does not trust" in text]
