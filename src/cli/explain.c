@@ -82,12 +82,17 @@ static void add_row(struct explain *x, const char *key, const char *value, char 
         x->rows[x->count++] = (struct row){xstrdup(key), xstrdup(value), place};
 }
 
+/* That shows where it goes to, and nothing of what is asked there. */
+static bool is_tunnel(const struct explain *x)
+{
+        return x->policy->https != HTTPS_INTERCEPT &&
+               span_equal_nocase(x->target.scheme, span_of("https"));
+}
+
 static char *scope_key(const struct explain *x)
 {
         static const struct fields unseen = {0};
-        /* A tunnel shows where it goes to, and nothing of what is asked there. */
-        bool tunnel = x->policy->https != HTTPS_INTERCEPT &&
-                      span_equal_nocase(x->target.scheme, span_of("https"));
+        bool tunnel = is_tunnel(x);
         bool upgrade = x->policy->https == HTTPS_UPGRADE &&
                        span_equal_nocase(x->target.scheme, span_of("http"));
         return request_scope_key(&(struct request_scope){
@@ -109,10 +114,38 @@ static bool counts_clients(const struct policy *policy)
         return false;
 }
 
+/* The parts of the scope that a tunnel hides. */
+static void add_unseen(struct explain *x)
+{
+        char *parts = xstrdup("");
+        for (size_t i = 0; i < x->policy->scope_count && is_tunnel(x); i++) {
+                const struct scope_part *part = &x->policy->scope[i];
+                char *before = parts;
+                if (part->kind == SCOPE_HEADER)
+                        parts = xasprintf("%s%sheader:%.*s", before, *before ? ", " : "",
+                                          (int)part->name.len, part->name.ptr);
+                else if (part->kind == SCOPE_PATH)
+                        parts =
+                            xasprintf("%s%spath:%u", before, *before ? ", " : "", part->segments);
+                else
+                        continue;
+                free(before);
+        }
+        if (*parts) {
+                char *text = xasprintf("%s: nobody sees that in a tunnel, so it is empty in the "
+                                       "key; https: intercept opens it",
+                                       parts);
+                add_row(x, "not seen", text, xstrdup(""));
+                free(text);
+        }
+        free(parts);
+}
+
 static void add_scope_key(struct explain *x)
 {
         char *key = scope_key(x);
         add_row(x, "scope key", key, xstrdup(""));
+        add_unseen(x);
         if (counts_clients(x->policy))
                 add_row(x, "client", CLIENT, xstrdup("assumed"));
         free(key);

@@ -92,6 +92,22 @@ def test_first_matching_rule(explain, url, rule, place, key):
     assert rows["scope key"] == (key, "")
 
 
+@pytest.mark.parametrize("mode", ["tunnel", "upgrade", "intercept"])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_what_a_tunnel_hides_is_told(explain, mode, scheme):
+    """A header that is given has no say where nobody sees it; that is said beside the key."""
+    text = f'defaults: {{https: {mode}, scope: [host, "header:x-key", session, "path:2"]}}\n'
+    _, rows = explain("--header", "X-Key: v", "--session", "s", scheme + "://h:1/a/b", text=text)
+    hidden = scheme == "https" and mode != "intercept"
+    assert ("not seen" in rows) == hidden
+    assert (" header:x-key= session=s path=" in rows["scope key"][0]) == hidden
+    if hidden:
+        assert rows["scope key"][0].endswith(" path=")
+        assert rows["not seen"][0].startswith("header:x-key, path:2: ")
+    _, rows = explain("https://h/", text="defaults: {scope: [host, client]}\n")
+    assert "not seen" not in rows
+
+
 def test_session_and_client(explain):
     text = "defaults: {scope: [session, client, rule]}\n"
     _, rows = explain("--session", "s1", "http://h/", text=text)
