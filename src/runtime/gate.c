@@ -1,6 +1,7 @@
 #include "runtime/gate.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -48,18 +49,25 @@ static void *copies_add(struct copies *c, size_t size)
         return memset((char *)c->list + size * c->count++, 0, size);
 }
 
+/* Nobody reads further than to the sixth digit behind the point. */
+static double micros(double value)
+{
+        return round(value * 1e6) / 1e6;
+}
+
 static void on_change(void *arg, const struct governor_change *c)
 {
         struct gate *g = arg;
         usec_t real = clock_real();
-        char time[CLOCK_TEXT_SIZE], until[CLOCK_TEXT_SIZE] = "";
-        if (c->view.closed_until > c->now)
+        char time[CLOCK_TEXT_SIZE], until[CLOCK_TEXT_SIZE];
+        bool closed = c->view.closed_until > c->now;
+        if (closed)
                 clock_text(usec_add(real, c->view.closed_until - c->now), until);
-        json_t *record =
-            json_pack("{s:s, s:s, s:s, s:f, s:f, s:i, s:I, s:s}", "time", clock_text(real, time),
-                      "scope", c->key, "event", limiter_event_name(c->event), "rate", c->view.rate,
-                      "concurrency", c->view.concurrency, "in_flight", (int)c->view.in_flight,
-                      "queued", (json_int_t)c->queued, "closed_until", until);
+        json_t *record = json_pack(
+            "{s:s, s:s, s:s, s:f, s:f, s:i, s:I, s:s?}", "time", clock_text(real, time), "scope",
+            c->key, "event", limiter_event_name(c->event), "rate", micros(c->view.rate),
+            "concurrency", micros(c->view.concurrency), "in_flight", (int)c->view.in_flight,
+            "queued", (json_int_t)c->queued, "closed_until", closed ? until : NULL);
         json_array_append_new(g->changes, record);
 }
 

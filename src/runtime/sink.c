@@ -68,7 +68,8 @@ static const char *name_of(const struct sink *s)
 
 void sink_write(struct sink *s, json_t *record)
 {
-        char *line = s ? json_dumps(record, JSON_COMPACT) : NULL;
+        /* As many digits as a double is certain to have: 0.1, not 0.10000000000000001. */
+        char *line = s ? json_dumps(record, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
         json_decref(record);
         if (!line)
                 return;

@@ -1,6 +1,7 @@
 """The access log: one JSON object for each request, when it ends, however it ends."""
 import datetime
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -32,6 +33,17 @@ def test_the_row_of_a_served_request(weir, origin):
     assert row["bytes_out"] == 5
     times = row["upstream"]
     assert 0 <= times["connect"] <= times["first_byte"] <= times["total"] < 10
+
+
+def test_times_have_no_more_digits_than_were_measured(weir, origin):
+    """Of forty there are some that a double has not, such as 0.00029."""
+    proxy = weir()
+    for number in range(40):
+        get(proxy.port, f"{origin.url}/{number}")
+    proxy.access_rows(40)
+    numbers = re.findall(r'(?:queued|duration|connect|first_byte|total)":([\d.e+-]+)', proxy.access_path.read_text())
+    assert len(numbers) == 5 * 40
+    assert not [n for n in numbers if re.search(r"\.\d{6}", n)]
 
 
 @pytest.mark.parametrize("query", ["token=geheim", "api_key=geheim&page=2", "page=1&password=geheim", "X-Amz-Signature=geheim"])
