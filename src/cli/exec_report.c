@@ -102,9 +102,22 @@ static void print_scopes(FILE *to, struct exec_figures *f)
                 fprintf(to, "  and %zu more\n", f->scope_count - shown);
 }
 
+/* What a shorter run did says nothing about a minute. */
+#define LEAST_SPAN (10 * USEC_PER_SEC)
+
+static void print_title(FILE *to, const struct exec_figures *f)
+{
+        fprintf(to, "weir: %" PRIu64 " request%s in %s, ", f->requests, f->requests == 1 ? "" : "s",
+                time_text(f->span).s);
+        if (f->span >= LEAST_SPAN)
+                fprintf(to, "%.0f successes a minute\n",
+                        (double)f->succeeded * 60 / usec_seconds(f->span));
+        else
+                fprintf(to, "%" PRIu64 " success%s\n", f->succeeded, f->succeeded == 1 ? "" : "es");
+}
+
 void exec_report_print(FILE *to, struct exec_figures *f)
 {
-        double minutes = usec_seconds(f->span) / 60;
         if (f->requests == 0) {
                 fprintf(to,
                         "weir: no request came through the proxy in %s: does the command look at "
@@ -112,9 +125,7 @@ void exec_report_print(FILE *to, struct exec_figures *f)
                         time_text(f->span).s);
                 return;
         }
-        fprintf(to, "weir: %" PRIu64 " request%s in %s, %.0f successes a minute\n", f->requests,
-                f->requests == 1 ? "" : "s", time_text(f->span).s,
-                minutes > 0 ? (double)f->succeeded / minutes : 0);
+        print_title(to, f);
         print_statuses(to, "statuses", f->answers, f->answer_count);
         print_unserved(to, f);
         if (f->relayed)

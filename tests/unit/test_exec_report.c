@@ -102,14 +102,31 @@ static void times(void **state)
         }
 }
 
-/* No division by the nothing that passed. */
-static void no_time(void **state)
+/* What came of a moment is not made out to be what comes of a minute. */
+static void little_time(void **state)
 {
         (void)state;
+        static const struct {
+                usec_t span;
+                uint64_t succeeded;
+                const char *title;
+        } cases[] = {
+            {0, 1, "weir: 60 requests in 0 ms, 1 success\n"},
+            {100 * USEC_PER_MSEC, 60, "weir: 60 requests in 100 ms, 60 successes\n"},
+            {9999 * USEC_PER_MSEC, 0, "weir: 60 requests in 10.0 s, 0 successes\n"},
+            {10 * USEC_PER_SEC, 60, "weir: 60 requests in 10.0 s, 360 successes a minute\n"},
+        };
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+                struct exec_figures f = {
+                    .requests = 60, .succeeded = cases[i].succeeded, .span = cases[i].span};
+                char *text = print(&f);
+                assert_memory_equal(text, cases[i].title, strlen(cases[i].title));
+                free(text);
+        }
         struct exec_status answers[] = {{200, 1}};
         struct exec_figures f = {
             .requests = 1, .succeeded = 1, .answers = answers, .answer_count = 1};
-        check(&f, "weir: 1 request in 0 ms, 0 successes a minute\n"
+        check(&f, "weir: 1 request in 0 ms, 1 success\n"
                   "  statuses        200: 1\n"
                   "  429s            0 absorbed, 0 passed on\n"
                   "  retries         0\n");
@@ -121,7 +138,7 @@ int main(void)
             cmocka_unit_test(nothing),
             cmocka_unit_test(all_of_it),
             cmocka_unit_test(times),
-            cmocka_unit_test(no_time),
+            cmocka_unit_test(little_time),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
