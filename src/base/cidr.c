@@ -150,15 +150,6 @@ int cidr_set_add_named(struct cidr_set *set, struct span name)
         return -ENOENT;
 }
 
-void cidr_set_copy(struct cidr_set *to, const struct cidr_set *from)
-{
-        *to = (struct cidr_set){.count = from->count};
-        if (from->count == 0)
-                return;
-        to->list = xmalloc(from->count * sizeof *to->list);
-        memcpy(to->list, from->list, from->count * sizeof *to->list);
-}
-
 void cidr_set_done(struct cidr_set *set)
 {
         free(set->list);

@@ -38,7 +38,6 @@ extern const char *const cidr_set_names[];
  * none of these. */
 int cidr_set_add_named(struct cidr_set *set, struct span name);
 void cidr_set_add(struct cidr_set *set, const struct cidr *c); /* once, however often it is added */
-void cidr_set_copy(struct cidr_set *to, const struct cidr_set *from);
 void cidr_set_done(struct cidr_set *set);
 
 /* Is this very network in the list? */

@@ -185,10 +185,10 @@ static void other_families_are_in_no_set(void **state)
         cidr_set_done(&set);
 }
 
-static void sets_copy_and_list_once(void **state)
+static void sets_list_once(void **state)
 {
         (void)state;
-        struct cidr_set a = {0}, b, none = {0};
+        struct cidr_set a = {0};
         struct cidr c;
         assert_int_equal(cidr_set_add_named(&a, span_of("loopbacks")), -ENOENT);
         assert_int_equal(cidr_set_add_named(&a, span_of("Private")), -ENOENT);
@@ -201,14 +201,8 @@ static void sets_copy_and_list_once(void **state)
         assert_true(cidr_set_lists(&a, &c));
         c.prefix++;
         assert_false(cidr_set_lists(&a, &c));
-        cidr_set_copy(&b, &a);
         cidr_set_done(&a);
         assert_int_equal(a.count, 0);
-        assert_int_equal(b.count, count);
-        cidr_set_done(&b);
-        cidr_set_copy(&b, &none);
-        assert_int_equal(b.count, 0);
-        cidr_set_done(&b);
         for (const char *const *name = cidr_set_names; *name; name++) {
                 count = a.count;
                 assert_int_equal(cidr_set_add_named(&a, span_of(*name)), 0);
@@ -224,7 +218,7 @@ int main(void)
             cmocka_unit_test(refuses),
             cmocka_unit_test(contains),
             cmocka_unit_test(other_families_are_in_no_set),
-            cmocka_unit_test(sets_copy_and_list_once),
+            cmocka_unit_test(sets_list_once),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
