@@ -1,10 +1,11 @@
 /*
  * generate.c - prints what is made from the tables of weir: of its settings (config/settings.def),
- * of its commands (cli/commands.def) and of what clients are told (cli/client_env.def).
+ * of its commands (cli/commands.def), of what clients are told (cli/client_env.def) and of how
+ * requests end (core/outcome.def).
  *
- *   generate FILE   a manual page: FILE, in which @COMMANDS@, @CLIENT_VARIABLES@, @CONFIG@,
- *                   @POLICY@, @RULE@ and @POOL@, each alone on a line, stand for what the tables
- *                   say
+ *   generate FILE   a manual page: FILE, in which @COMMANDS@, @CLIENT_VARIABLES@, @OUTCOMES@,
+ *                   @CONFIG@, @POLICY@, @RULE@ and @POOL@, each alone on a line, stand for what
+ *                   the tables say
  *   generate bash   completion for bash
  *   generate zsh    completion for zsh
  */
@@ -17,6 +18,7 @@
 #include "cli/usage.h"
 #include "config/kind.h"
 #include "config/setting.h"
+#include "core/outcome.h"
 
 /* ---- manual pages ---- */
 
@@ -137,6 +139,16 @@ static void put_client_variables(void)
         }
 }
 
+static void put_outcomes(void)
+{
+        for (enum outcome o = 0; o < OUTCOME_COUNT; o++) {
+                puts(".TP");
+                put_bold(outcome_name(o));
+                putchar('\n');
+                put_sentence("", outcome_text(o), ".");
+        }
+}
+
 static void put_commands(void)
 {
         for (size_t i = 0; i < usage_command_count; i++) {
@@ -192,6 +204,8 @@ static int put_page(const char *template)
                         put_commands();
                 else if (strcmp(line, "@CLIENT_VARIABLES@\n") == 0)
                         put_client_variables();
+                else if (strcmp(line, "@OUTCOMES@\n") == 0)
+                        put_outcomes();
                 else if (strcmp(line, "@CONFIG@\n") == 0)
                         put_settings(IN_CONFIG);
                 else if (strcmp(line, "@POLICY@\n") == 0)

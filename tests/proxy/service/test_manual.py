@@ -39,6 +39,15 @@ def test_what_clients_are_told():
     assert [name for name in names if not re.search(rf"^ +{name}\b", text, re.MULTILINE)] == []
 
 
+def test_outcomes():
+    """What the access log says in one word."""
+    text = re.sub(r"\s+", " ", re.sub(r"\u2010\n +", "", shown("weir.8")))
+    table = (pathlib.Path(__file__).parents[3] / "src/core/outcome.def").read_text()
+    rows = re.findall(r'^OUTCOME\(\w+, "(\w+)", "(.*)"\)', table, re.MULTILINE)
+    assert len(rows) > 10
+    assert [name for name, said in rows if f" {name} {said[0].upper()}{said[1:]}." not in text] == []
+
+
 def test_settings(tmp_path):
     """Each that `weir run --show-config` prints."""
     text = re.sub(r"\s+", " ", shown("weir.yaml.5"))
