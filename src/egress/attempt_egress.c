@@ -18,7 +18,7 @@ static bool is_http_proxy(enum egress_kind kind)
 /* Does the proxy read the request, rather than pass bytes on? */
 static bool is_read_by_proxy(const struct attempt *a)
 {
-        return is_http_proxy(a->set.egress) && !a->set.tls && !a->set.dial;
+        return is_http_proxy(a->set.egress) && !a->set.tls && !a->set.tunnel;
 }
 
 /* ---- what libcurl is told ---- */
@@ -124,7 +124,8 @@ enum upstream_error attempt_setup_egress(struct attempt *a, const struct upstrea
                 a->denied = true;
                 return UPSTREAM_DESTINATION_IP_PROHIBITED;
         }
-        set_tunnel(a, is_http_proxy(kind) && request->dial);
+        /* A proxy would have to switch too, which few do (RFC 6455, 4.1 wants a tunnel). */
+        set_tunnel(a, is_http_proxy(kind) && (request->dial || request->may_switch));
         keep_apart(a, e != NULL);
         if (set_proxy(a, e) ||
             set_text(a->easy, CURLOPT_PROXYUSERNAME, &a->set.user,

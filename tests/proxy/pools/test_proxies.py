@@ -73,6 +73,28 @@ def test_blind_tunnels_go_by_the_proxy(weir, proxies, kind):
         listener.close()
 
 
+def echo(exchange):
+    exchange.send(b"HTTP/1.1 101 Go\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n" + exchange.sock.getpeername()[0].encode())
+    while data := exchange.sock.recv(1 << 16):
+        exchange.send(data)
+    exchange.close()
+
+
+@pytest.mark.parametrize("kind", ["tinyproxy", "squid", "microsocks"])
+def test_other_protocols_go_by_the_proxy(weir, where, proxies, kind):
+    where.on("/x", echo)
+    upstream = proxies(kind, "127.0.0.5")
+    proxy = weir(config(upstream.url))
+    with Client(proxy.port) as client:
+        client.request(where.url + "/x", fields=[("Connection", "Upgrade"), ("Upgrade", "echo")])
+        assert client.head().status == 101
+        assert client.reader.exactly(9) == b"127.0.0.5"
+        client.send(b"ping" * 1000)
+        assert client.reader.exactly(4000) == b"ping" * 1000
+    assert get(proxy.port, where.url + "/").body == b"127.0.0.5"
+    assert where.requests[0].request.target == "/x" and endpoints(proxy)[upstream.place]["faults"] == 0
+
+
 @pytest.mark.parametrize("kind", ["tinyproxy", "squid", "microsocks"])
 def test_https_goes_through_tunnels_of_its_own(weir, authority, tls_origins, proxies, kind):
     secure = tls_origins(server_context(authority.issue("localhost", "127.0.0.1"), ("h2", "http/1.1")))
