@@ -121,7 +121,9 @@ static enum retry_verdict judge(const struct retry_case *c)
         case ANSWER_SUCCESS:
                 return if_budgeted(c, is_wanted_success(c));
         case ANSWER_BLOCKED:
-                return c->elsewhere && is_repeatable(c) ? RETRY_AGAIN : RETRY_NO;
+                return c->elsewhere && (is_repeatable(c) || c->failure == RETRY_FAILURE_CONNECT)
+                           ? RETRY_AGAIN
+                           : RETRY_NO;
         }
         return RETRY_NO;
 }

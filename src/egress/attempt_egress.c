@@ -174,7 +174,8 @@ bool attempt_egress_is_proxy(const struct attempt *a)
 
 /* ---- what the proxy says ---- */
 
-/* What squid says of a failure of its own making ("ERR_CONNECT_FAIL 111"), or of the host's. */
+/* What squid says of a failure of its own making ("ERR_CONNECT_FAIL 111"), or of the host's. Of
+ * what it cannot forward it knows no address or no way. */
 static enum upstream_error error_of_squid(struct span code)
 {
         static const struct {
@@ -183,6 +184,7 @@ static enum upstream_error error_of_squid(struct span code)
         } rows[] = {
             {"ERR_CONNECT_FAIL", UPSTREAM_CONNECTION_REFUSED},
             {"ERR_DNS_FAIL", UPSTREAM_DNS_ERROR},
+            {"ERR_CANNOT_FORWARD", UPSTREAM_DESTINATION_UNAVAILABLE},
             {"ERR_READ_TIMEOUT", UPSTREAM_HTTP_RESPONSE_TIMEOUT},
             {"ERR_LIFETIME_EXP", UPSTREAM_HTTP_RESPONSE_TIMEOUT},
             {"ERR_ZERO_SIZE_OBJECT", UPSTREAM_CONNECTION_TERMINATED},
@@ -226,9 +228,18 @@ static bool is_tinyproxy(struct span server)
         return server.len > strlen(name) && strncmp(server.ptr, name, strlen(name)) == 0;
 }
 
-/* What a head tells of an answer that the proxy has made itself; UPSTREAM_OK where it does not say
- * that it has. */
-static enum upstream_error error_of_head(const struct answer_head *h)
+static enum upstream_error error_of_tinyproxy(const struct answer_head *h)
+{
+        if (h->status == 401) /* a wrong password; it says 407 where there is none */
+                return UPSTREAM_EGRESS_LOGIN;
+        return span_equal(h->reason, span_of("Unable to connect"))
+                   ? UPSTREAM_DESTINATION_UNAVAILABLE
+                   : UPSTREAM_EGRESS_FAILED;
+}
+
+/* What the fields tell of an answer that the proxy has made itself; UPSTREAM_OK where they do not
+ * say that it has. */
+static enum upstream_error error_of_fields(const struct answer_head *h)
 {
         const struct fields *fields = &h->fields;
         struct span value, via;
@@ -238,13 +249,20 @@ static enum upstream_error error_of_head(const struct answer_head *h)
         if (fields_find(fields, 0, span_of("Proxy-Status"), &value, NULL) &&
             !fields_find(fields, 0, span_of("Via"), &via, NULL))
                 return error_of_proxy_status(value);
-        if (!fields_find(fields, 0, span_of("Server"), &value, NULL) || !is_tinyproxy(value))
-                return UPSTREAM_OK;
-        if (h->status == 401) /* a wrong password; it says 407 where there is none */
-                return UPSTREAM_EGRESS_LOGIN;
-        return span_equal(h->reason, span_of("Unable to connect"))
-                   ? UPSTREAM_DESTINATION_UNAVAILABLE
-                   : UPSTREAM_EGRESS_FAILED;
+        if (fields_find(fields, 0, span_of("Server"), &value, NULL) && is_tinyproxy(value))
+                return error_of_tinyproxy(h);
+        return UPSTREAM_OK;
+}
+
+/* The same of the whole head. What is wrong with the request alone (4xx) is no error of anybody
+ * else: the proxy's answer is the client's. */
+static enum upstream_error error_of_head(const struct answer_head *h)
+{
+        enum upstream_error error = error_of_fields(h);
+
+        if (error != UPSTREAM_EGRESS_FAILED || h->status >= 500)
+                return error;
+        return h->status == 403 ? UPSTREAM_EGRESS_DENIED : UPSTREAM_OK;
 }
 
 static void note_exit(struct attempt *a, const struct fields *fields)
@@ -302,7 +320,18 @@ static enum upstream_error error_of_tunnel(const struct attempt *a, long status)
                 error = error_of_head(&a->tunnel);
         if (error)
                 return error;
-        return status < 500 ? UPSTREAM_EGRESS_DENIED : UPSTREAM_EGRESS_FAILED;
+        switch (status) {
+        case 402: /* it wants to be paid */
+        case 408:
+        case 429:
+                return UPSTREAM_EGRESS_FAILED;
+        case 502: /* these are said of whom it asked (RFC 9110, 15.6) */
+                return UPSTREAM_DESTINATION_UNAVAILABLE;
+        case 504:
+                return UPSTREAM_CONNECTION_TIMEOUT;
+        default:
+                return status / 100 == 4 ? UPSTREAM_EGRESS_DENIED : UPSTREAM_EGRESS_FAILED;
+        }
 }
 
 static enum upstream_error error_of_socks(const struct attempt *a)
@@ -311,6 +340,8 @@ static enum upstream_error error_of_socks(const struct attempt *a)
 
         curl_easy_getinfo(a->easy, CURLINFO_PROXY_ERROR, &code);
         switch (code) {
+        case CURLPX_REPLY_GENERAL_SERVER_FAILURE: /* such as a name that is not known */
+                return UPSTREAM_DESTINATION_UNAVAILABLE;
         case CURLPX_REPLY_CONNECTION_REFUSED:
                 return UPSTREAM_CONNECTION_REFUSED;
         case CURLPX_REPLY_HOST_UNREACHABLE:
@@ -324,6 +355,7 @@ static enum upstream_error error_of_socks(const struct attempt *a)
         case CURLPX_USER_REJECTED:
                 return UPSTREAM_EGRESS_LOGIN;
         case CURLPX_REPLY_NOT_ALLOWED:
+        case CURLPX_REPLY_ADDRESS_TYPE_NOT_SUPPORTED:
                 return UPSTREAM_EGRESS_DENIED;
         default:
                 return UPSTREAM_EGRESS_FAILED;

@@ -89,6 +89,10 @@ bool upstream_error_is_hosts(enum upstream_error e);
 /* Is it the doing of the endpoint? Another one may do better. */
 bool upstream_error_is_endpoints(enum upstream_error e);
 
+/* Does the endpoint not let anything through to that host, whatever it does for others? To the host
+ * that is as if it was blocked there. */
+bool upstream_error_is_refusal(enum upstream_error e);
+
 /* The host's fault of a type of RFC 9209, as the next proxy tells it; UPSTREAM_OK: it is none. Not
  * destination_unavailable, which says as much of the proxy as of the host. */
 enum upstream_error upstream_error_of_host(struct span type);

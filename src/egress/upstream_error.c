@@ -4,7 +4,7 @@ static const struct {
         const char *type;
         int status;
         enum retry_failure failure;
-        enum { OWN, HOST, ENDPOINT } whose;
+        enum { OWN, HOST, ENDPOINT, REFUSAL } whose;
 } rows[] = {
     [UPSTREAM_OK] = {"", 0, RETRY_FAILURE_NONE, HOST},
 #define ERROR(name, type, status, failure, whose) \
@@ -31,6 +31,11 @@ enum retry_failure upstream_error_failure(enum upstream_error e)
 bool upstream_error_is_endpoints(enum upstream_error e)
 {
         return rows[e].whose == ENDPOINT;
+}
+
+bool upstream_error_is_refusal(enum upstream_error e)
+{
+        return rows[e].whose == REFUSAL;
 }
 
 enum upstream_error upstream_error_of_host(struct span type)

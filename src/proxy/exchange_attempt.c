@@ -234,17 +234,26 @@ static bool fail_over(struct exchange *ex, const struct upstream_end *end)
         return true;
 }
 
+/* May it be the port alone for which the endpoint does not open a tunnel? Then it says nothing
+ * about other requests for that host. */
+static bool is_about_port(const struct exchange *ex)
+{
+        const struct message *m = &ex->message;
+        return (m->connect || m->tls || m->wants_switch) && m->port != 443;
+}
+
 static void fail(struct exchange *ex, const struct upstream_end *end)
 {
         bool endpoints = upstream_error_is_endpoints(end->error);
+        bool refused = upstream_error_is_refusal(end->error);
         if (endpoints && fail_over(ex, end))
                 return;
-        struct retry_case again = {.class = ANSWER_FAILED,
+        struct retry_case again = {.class = refused ? ANSWER_BLOCKED : ANSWER_FAILED,
                                    .failure = upstream_error_failure(end->error)};
         exchange_report_failure(ex, again.failure);
-        ex->told = (struct answer){.class = ANSWER_FAILED};
-        ex->class = answer_class_name(ANSWER_FAILED);
-        if (upstream_error_is_hosts(end->error))
+        ex->told = (struct answer){.class = again.class};
+        ex->class = answer_class_name(again.class);
+        if ((refused && !is_about_port(ex)) || upstream_error_is_hosts(end->error))
                 exchange_learn(ex);
         if (!endpoints && try_again(ex, &again))
                 return;

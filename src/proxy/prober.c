@@ -146,11 +146,12 @@ static void on_end(void *arg, const struct upstream_end *end)
         } else {
                 log_warn("exit_ip.probe of pool %s by %s: %s", p->of->name,
                          p->ticket.endpoint->name, end->detail);
-                p->told = (struct answer){.class = ANSWER_FAILED};
+                bool refused = upstream_error_is_refusal(end->error);
+                p->told = (struct answer){.class = refused ? ANSWER_BLOCKED : ANSWER_FAILED};
                 usec_t ignored;
                 if (upstream_error_is_endpoints(end->error))
                         gate_endpoint_failed(p->worker->shared->gate, &p->ticket, &ignored);
-                else if (upstream_error_is_hosts(end->error))
+                else if (refused || upstream_error_is_hosts(end->error))
                         learn(p);
         }
         p->ticket_out = false;

@@ -209,6 +209,40 @@ static void judges_each_case(void **state)
         }
 }
 
+/* With a pool. */
+static void leaves_where_it_is_blocked(void **state)
+{
+        static const struct {
+                const char *method;
+                enum retry_failure failure; /* CONNECT: it was not the host that answered */
+                unsigned attempts;
+                enum retry_verdict verdict;
+        } cases[] = {
+            {"GET", RETRY_FAILURE_NONE, 1, AGAIN},     {"GET", RETRY_FAILURE_NONE, 4, NO},
+            {"POST", RETRY_FAILURE_NONE, 1, NO},       {"GET", RETRY_FAILURE_CONNECT, 1, AGAIN},
+            {"POST", RETRY_FAILURE_CONNECT, 3, AGAIN}, {"CONNECT", RETRY_FAILURE_CONNECT, 1, AGAIN},
+            {"CONNECT", RETRY_FAILURE_CONNECT, 4, NO},
+        };
+        (void)state;
+        struct prng prng;
+        prng_init(&prng, 1);
+        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+                struct retry_policy policy = default_policy();
+                struct retry_case c = {
+                    .policy = &policy,
+                    .class = ANSWER_BLOCKED,
+                    .failure = cases[i].failure,
+                    .method = span_of(cases[i].method),
+                    .attempts = cases[i].attempts,
+                    .time_left = SECONDS(300),
+                    .elsewhere = true,
+                };
+                usec_t wait = UNTOUCHED;
+                assert_int_equal(retry_decide(&c, &prng, &wait), cases[i].verdict);
+                assert_int_equal(wait, cases[i].verdict == NO ? UNTOUCHED : 0);
+        }
+}
+
 /* Bounds within which the waits of 2,000 draws lie, and that they come near to; 0, 0: RETRY_NO. */
 static const struct {
         const char *what;
@@ -347,6 +381,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(judges_each_case),
+            cmocka_unit_test(leaves_where_it_is_blocked),
             cmocka_unit_test(names_the_wait),
             cmocka_unit_test(budget_starts_with_three),
             cmocka_unit_test(budget_is_a_share_of_requests),

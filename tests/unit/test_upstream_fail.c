@@ -339,6 +339,11 @@ static void test_whose_doing(void **state)
         assert_true(upstream_error_is_hosts(UPSTREAM_HTTP_PROTOCOL_ERROR));
         assert_false(upstream_error_is_hosts(UPSTREAM_HTTP_REQUEST_ERROR));
         assert_false(upstream_error_is_hosts(UPSTREAM_DESTINATION_IP_PROHIBITED));
+        assert_true(upstream_error_is_endpoints(UPSTREAM_EGRESS_LOGIN));
+        assert_false(upstream_error_is_refusal(UPSTREAM_EGRESS_LOGIN));
+        assert_true(upstream_error_is_refusal(UPSTREAM_EGRESS_DENIED));
+        assert_false(upstream_error_is_endpoints(UPSTREAM_EGRESS_DENIED));
+        assert_false(upstream_error_is_hosts(UPSTREAM_EGRESS_DENIED));
 }
 
 /* An open connection to an address that has been denied since is not used. */

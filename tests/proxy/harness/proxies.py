@@ -85,10 +85,12 @@ class Tinyproxy(Proxy):
 
 
 class Squid(Proxy):
-    """With a certificate (a file that has its key as well) it is spoken to over TLS."""
+    """With a certificate (a file that has its key as well) it is spoken to over TLS. It lets nothing
+    through to the address `denied`."""
 
-    def __init__(self, directory, exit, certificate=None, **more):
+    def __init__(self, directory, exit, certificate=None, denied=None, **more):
         self.certificate = certificate
+        self.denied = f"acl denied dst {denied}/32\nhttp_access deny denied\n" if denied else ""
         if certificate:
             self.scheme = "https"
         super().__init__(directory, exit, **more)
@@ -105,7 +107,7 @@ class Squid(Proxy):
         os.chmod(self.directory, 0o755)  # squid does not stay root
         config = self.directory / "squid.conf"
         config.write_text(
-            f"{self.listens()}http_access allow all\ncache deny all\ncache_mem 8 MB\n"
+            f"{self.listens()}{self.denied}http_access allow all\ncache deny all\ncache_mem 8 MB\n"
             "access_log none\ncache_log /dev/null\npid_filename none\ncoredump_dir /\n"
             "netdb_filename none\nshutdown_lifetime 0 seconds\npinger_enable off\n"
             "max_filedescriptors 1024\nvisible_hostname squid.test\nconnect_retries 0\n"

@@ -216,9 +216,60 @@ def test_a_host_that_is_down_is_not_the_proxys_fault(weir, where, proxies):
     for _ in ways:
         answer = connect(proxy.port, "127.0.0.1:1", fields=once)[1]
         assert answer.status in (502, 503) and answer.get("Weir-Attempts") == "1"
-    assert [endpoints(proxy)[w.place]["requests"] for w in ways] == [2, 2, 2]
+    for _ in ways:  # an address that no machine can have
+        assert get(proxy.port, "http://240.0.0.1/", fields=once).status in (502, 503)
+    assert [endpoints(proxy)[w.place]["requests"] for w in ways] == [3, 3, 3]
     assert [endpoints(proxy)[w.place]["faults"] for w in ways] == [0, 0, 0]
     assert {get(proxy.port, where.url + "/").body for _ in ways} == {b"127.0.0.5", b"127.0.0.6", b"127.0.0.7"}
+
+
+@pytest.mark.parametrize("how", ["GET", "POST", "CONNECT"])
+def test_what_a_proxy_does_not_let_through(weir, origins, proxies, how):
+    """It is as if that host had blocked it: others do go by it, and that one by others. But for
+    tunnels, where it may be the port: then it is asked each time."""
+    host, other = origins("127.0.0.1"), origins("127.0.0.9")
+    for one in (host, other):
+        one.default = lambda e: e.reply(body=e.sock.getpeername()[0].encode())
+    ways = [proxies("squid", "127.0.0.5", denied="127.0.0.1"), proxies("tinyproxy", "127.0.0.6")]
+    text = config(*[w.url for w in ways], more=", choose: round_robin") + ports(host, other)
+    proxy = weir(text)
+
+    def ask(origin):
+        if how == "CONNECT":
+            client, answer = connect(proxy.port, origin.host)
+            assert answer.status == 200
+            client.send(f"GET / HTTP/1.1\r\nHost: {origin.host}\r\n\r\n".encode())
+            body = client.response().body
+            client.close()
+            proxy.wait_metrics(lambda m: m.total("weir_endpoint_in_flight") == 0)
+            return body
+        answer = get(proxy.port, origin.url + "/", method=how, body=b"x" if how == "POST" else None)
+        assert answer.status == 200
+        return answer.body
+
+    assert {ask(host) for _ in range(4)} == {b"127.0.0.6"}
+    assert {ask(other) for _ in range(4)} == {b"127.0.0.5", b"127.0.0.6"}
+    listed = endpoints(proxy)[ways[0].place]
+    assert listed["faults"] == 0
+    assert [q["host"] for q in listed["quarantines"]] == ([] if how == "CONNECT" else ["127.0.0.1"])
+    assert listed["blocked"] == (0 if how == "CONNECT" else 1)
+    proxy.write(text.replace(f', "{ways[1].url}"', ""))  # which leaves none for that host
+    proxy.reload()
+    if how == "CONNECT":
+        answer = connect(proxy.port, host.host)[1]
+        assert answer.status == 502 and "proxy_configuration_error" in answer.get("Proxy-Status")
+    else:
+        no_endpoint(get(proxy.port, host.url + "/"), 600)
+    assert ask(other) == b"127.0.0.5"
+
+
+def test_what_a_proxy_takes_for_nonsense(weir, where, proxies):
+    """It says so to the client, and serves others."""
+    upstream = proxies("squid", "127.0.0.5")
+    proxy = weir(config(upstream.url))
+    for path in ("/" + "a" * 9000, "/"):  # squid's URLs are shorter
+        assert get(proxy.port, where.url + path).status == (400 if len(path) > 1 else 200)
+    assert endpoints(proxy)[upstream.place]["faults"] == 0
 
 
 def test_what_may_not_be_reached_may_not_be_reached_by_a_proxy_either(weir, where, proxies):
