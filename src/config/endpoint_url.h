@@ -20,8 +20,8 @@ struct endpoint_url {
 /*
  * Reads "SCHEME://[USER[:PASSWORD]@]HOST:PORT[/]", where SCHEME is http, https, socks5 or socks5h.
  * ${NAME} stands for a variable of the environment: anywhere behind the scheme, or for the whole
- * URL; "${" that begins no such name is a fault. In user and password a variable's value is taken as
- * it is; all else there may be percent-encoded.
+ * URL; "${" that begins no such name is a fault. In user and password a variable's value is taken
+ * as it is; all else there may be percent-encoded.
  *
  * ret  filled on success; freed with endpoint_url_done
  *
