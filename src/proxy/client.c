@@ -84,10 +84,14 @@ static void on_peer(evutil_socket_t fd, short what, void *arg)
 {
         struct client *c = arg;
         if (!c->exchange) {
-                if (c->refused && (what & EV_CLOSED))
+                if (!(what & EV_CLOSED))
+                        return;
+                if (c->refused) {
                         client_drop(c);
-                else if (what & EV_CLOSED)
-                        event_del(&c->watch); /* evhttp reads the end of file itself */
+                        return;
+                }
+                c->ended = true; /* evhttp reads that itself, but a request may stand before it */
+                event_del(&c->watch);
                 return;
         }
         if (c->just_read && !(what & EV_CLOSED)) {
@@ -334,6 +338,9 @@ void client_begin(struct client *c, struct exchange *ex)
 {
         c->exchange = ex;
         c->just_read = true;
+        if (c->ended)
+                event_add(&c->watch, NULL); /* it tells so once more */
+        c->ended = false;
         set_idle_timeout(c, false);
 }
 
@@ -355,7 +362,7 @@ void client_end(struct client *c)
 
 void client_watch_again(struct client *c)
 {
-        c->pipelined = c->just_read = false;
+        c->pipelined = c->just_read = c->ended = false;
         watch_peer(c, EV_READ | EV_CLOSED);
 }
 

@@ -25,6 +25,7 @@ struct client {
         struct bufferevent *bev;         /* belongs to evhttp */
         struct evhttp_connection *evcon; /* the same; NULL until adopted */
         struct event watch;              /* has the peer gone? */
+        bool ended;                      /* it had ended before there was an exchange */
         bool pipelined;                  /* it has sent more while an exchange is under way */
         bool just_read;     /* the exchange began with what the peer event is about to tell */
         struct event timer; /* of a head that arrives, or of a refusal */

@@ -520,6 +520,7 @@ static void take_connection(struct client *c)
         bufferevent_disable(c->bev, EV_READ | EV_WRITE);
         bufferevent_setfd(c->bev, -1);
         event_del(&c->watch);
+        c->ended = false; /* is read here from now on */
 }
 
 void intercept_open(struct exchange *ex)

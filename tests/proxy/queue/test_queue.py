@@ -151,6 +151,20 @@ def test_a_client_that_leaves_the_queue_is_not_served(held, origin, how):
 
 
 @pytest.mark.threads
+def test_clients_that_leave_with_their_requests_are_not_served(held, origin):
+    """The request and the end of its connection are there at once."""
+    h = held(60)
+    first = h.fill()
+    for number in range(50):
+        h.ask(f"/leaving{number}").close()
+    h.proxy.wait_metrics(lambda m: m.total("weir_requests_total") == 50 and m.value("weir_queued") == 0)
+    h.gate.open()
+    assert first.response().status == 200
+    assert origin.paths() == ["/first"]
+    assert {row["outcome"] for row in h.proxy.access_rows(51)} == {"client_gone", "served"}
+
+
+@pytest.mark.threads
 @pytest.mark.parametrize("how", ["close", "reset"])
 def test_a_client_that_leaves_in_flight_frees_its_slot(held, origin, how):
     h = held(5)
