@@ -303,3 +303,46 @@ def test_a_session_moves_once_when_its_proxy_dies(weir, where, proxies):
     told = {s["session"]: s["endpoint"] for s in proxy.api("/api/v1/endpoints")["sessions"]}
     places = {w.place: w.exit.encode() for w in ways}
     assert {name: places[place] for name, place in told.items()} == after
+
+
+# ---- while all of it changes ----
+
+
+@pytest.mark.threads
+def test_nothing_is_lost_or_leaked_when_pools_change(weir, origin):
+    """Endpoints come and go, and clients leave, in the midst of load: still one at a time by each."""
+    busiest = origin.default = Busiest()
+    origin.on("/ip", lambda e: e.reply(body=came_from(e).encode()))
+
+    def text(*last, probe=""):
+        pool = f"{{endpoints: [{sources(*last)}], exit_ip: {{probe: '{probe}'}}}}"
+        return f"defaults: {{egress: pool, queue: {{timeout: 60s}}}}\npools: {{pool: {pool}, other: {{endpoints: [direct]}}}}\n"
+
+    proxy = weir(text(2, 3, 4), workers=2)
+    stop = threading.Event()
+
+    def leave():
+        """Clients that do not wait for their answers."""
+        while not stop.is_set():
+            with Client(proxy.port) as client:
+                client.request(f"{origin.url}/left", fields=[("Weir-Session", "left")])
+
+    def change():
+        for last in ((2,), (3, 4), (4, 5, 6), (2, 3, 4)) * 2:
+            proxy.write(text(*last, probe=f"{origin.url}/ip"))
+            assert "was not" not in proxy.reload()
+
+    others = [threading.Thread(target=f) for f in (leave, change)]
+    for other in others:
+        other.start()
+    answers = crawl(proxy, 12, [(f"{origin.url}/{n}", [("Weir-Session", f"s{n % 5}")] if n % 2 else []) for n in range(400)])
+    stop.set()
+    for other in others:
+        other.join()
+    assert not [(a.head, a.body) for _, a in answers if a.status != 200]
+    asked = [e.request.target for e in origin.requests]
+    assert len(asked) - asked.count("/left") - asked.count("/ip") == 400
+    proxy.wait_metrics(lambda m: m.total("weir_endpoint_in_flight") + m.total("weir_queued") == 0)
+    assert set(busiest.most) <= {f"127.0.0.{n}" for n in range(2, 7)}
+    listed = {e["name"]: e for e in proxy.api("/api/v1/endpoints")["endpoints"]}
+    assert set(listed) == {"direct", "127.0.0.2", "127.0.0.3", "127.0.0.4"}

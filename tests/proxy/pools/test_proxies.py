@@ -408,3 +408,22 @@ def test_a_proxy_behind_tls(weir, where, proxies, authority):
         assert host.recv(1) == b""  # the host is told
     finally:
         listener.close()
+
+
+@pytest.mark.parametrize("kind", ["tinyproxy", "squid", "microsocks"])
+def test_a_stop_ends_tunnels_by_proxies(weir, proxies, authority, kind):
+    listener = Listener()
+    try:
+        secure = {"certificate": authority.issue("localhost", "127.0.0.1")} if kind == "squid" else {}
+        upstream = proxies(kind, "127.0.0.5", **secure)
+        text = config(upstream.url) + ports(listener) + "shutdown_grace: 200ms\n"
+        proxy = weir(text, environment={"SSL_CERT_FILE": authority.path})
+        client, host = tunnel(proxy, listener)
+        client.send(b"ping")
+        assert host.recv(4) == b"ping"
+        proxy.signal(signal.SIGTERM)
+        assert proxy.wait_exit() == 0
+        assert host.recv(1) == b"" and client.reader.to_end() == b""
+        client.close()
+    finally:
+        listener.close()
