@@ -2,6 +2,7 @@
 import contextlib
 import os
 import pathlib
+import random
 import shutil
 import socket
 import subprocess
@@ -11,10 +12,15 @@ import time
 from harness.wire import PATIENCE
 
 
-def free_port(address="127.0.0.1"):
-    with socket.socket() as sock:
-        sock.bind((address, 0))
-        return sock.getsockname()[1]
+def free_port():
+    """One that no connection takes for its own end before the proxy listens, as it might those that
+    the system gives away."""
+    given_away = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for port in random.sample(range(10000, given_away), 1000):
+        with socket.socket() as sock, contextlib.suppress(OSError):
+            sock.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
 
 
 def find(program):

@@ -323,7 +323,7 @@ def test_nothing_is_lost_or_leaked_when_pools_change(weir, origin):
 
     def leave():
         """Clients that do not wait for their answers."""
-        while not stop.is_set():
+        while not stop.wait(0.005):
             with Client(proxy.port) as client:
                 client.request(f"{origin.url}/left", fields=[("Weir-Session", "left")])
 
