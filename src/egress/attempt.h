@@ -50,6 +50,7 @@ struct attempt_settings {
         bool tunnel;                            /* also for what the proxy would read otherwise */
         bool apart;                             /* from the connections of others */
         curl_off_t body_len;
+        bool small_buffers;
 };
 
 struct attempt {

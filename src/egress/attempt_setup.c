@@ -18,6 +18,10 @@
  */
 #define READ_BYTES (64L * 1024)
 
+/* Of what was switched over, each way: it may say nothing for hours, and what libcurl has filled
+ * once it keeps for as long. Its least for an upload. */
+#define SWITCHED_BYTES (16L * 1024)
+
 /*
  * The address must be dialled as it was written: nothing that ends the host in a URL, and no
  * percent-encoding, which libcurl would undo.
@@ -188,6 +192,15 @@ static void set_connection(struct attempt *a, const struct upstream_request *req
         a->set.dial = request->dial;
 }
 
+static void set_buffers(struct attempt *a, bool small)
+{
+        if (small == a->set.small_buffers)
+                return;
+        curl_easy_setopt(a->easy, CURLOPT_BUFFERSIZE, small ? SWITCHED_BYTES : READ_BYTES);
+        curl_easy_setopt(a->easy, CURLOPT_UPLOAD_BUFFERSIZE, small ? SWITCHED_BYTES : READ_BYTES);
+        a->set.small_buffers = small;
+}
+
 static enum upstream_error set_request(struct attempt *a, const struct upstream_request *request)
 {
         size_t body_len = request->body ? evbuffer_get_length(request->body) : 0;
@@ -206,6 +219,7 @@ static enum upstream_error set_request(struct attempt *a, const struct upstream_
         /* What is uploaded after a 101 has neither length nor end. */
         curl_off_t length = request->may_switch ? -1 : (curl_off_t)body_len;
         bool head = span_equal(request->method, span_of("HEAD"));
+        set_buffers(a, request->may_switch);
         set_method(a, body_len > 0 || request->may_switch, head && body_len == 0);
         a->head_only = head && body_len > 0; /* libcurl knows no such request */
         if (length != a->set.body_len)

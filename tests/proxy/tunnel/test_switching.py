@@ -9,6 +9,7 @@ import pytest
 
 websockets = pytest.importorskip("websockets")
 
+from harness.daemon import sanitized
 from harness.origin import in_turn
 from harness.tcp import ports
 from harness.tls import client_context, server_context
@@ -333,3 +334,19 @@ def test_a_host_over_tls_hears_of_the_end(weir, tls_origins, authority, how):
     assert client.reader.exactly(6) == b"hellox"
     getattr(client, how)()
     assert ended.wait(PATIENCE)
+
+
+@pytest.mark.skipif(sanitized(), reason="a sanitizer's memory is another matter")
+def test_what_is_silent_again_keeps_little(weir, origin):
+    """Of a burst that went both ways nothing much is left behind in each of many connections."""
+    origin.default = echo()
+    proxy = weir("defaults: {limit: {algorithm: fixed, start: 1000, ceiling: 1000}}\n")
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(Client(proxy.port)) for _ in range(120)]
+        for number, client in enumerate(clients):
+            if number == 20:
+                before = proxy.resident_kib()
+            assert switch(client, origin.url).status == 101
+            client.send(b"x" * 60000)
+            client.reader.exactly(60000)
+        assert (proxy.resident_kib() - before) / 100 < 90
