@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@ struct state {
         uint64_t changes; /* requests and resets, when it was saved last */
         bool settled;     /* and none of them was still under way */
         bool failing;     /* the last save failed, which has been told */
+        struct stat seen; /* the file that was read or written last; of none st_ino is 0 */
 };
 
 /* ---- the directory ---- */
@@ -186,11 +188,11 @@ static int read_all(int fd, struct span *ret)
 }
 
 /* 0; -ENOENT: there is none; else what is wrong, with *ret_why. */
-static int load(const struct state *s, struct learned *ret, char **ret_why)
+static int load(struct state *s, struct learned *ret, char **ret_why)
 {
         struct span text = {NULL, 0};
         int fd = openat(s->fd, FILE_NAME, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        int r = fd < 0 ? -errno : read_all(fd, &text);
+        int r = fd < 0 || fstat(fd, &s->seen) < 0 ? -errno : read_all(fd, &text);
         if (fd >= 0)
                 close(fd);
         if (r == -ENOENT)
@@ -247,11 +249,65 @@ void state_restore(struct state *s, struct gate *g)
         learned_done(&learned);
 }
 
+/* ---- what others have saved ----
+ *
+ * Several may share the directory: commands of one user (weir exec), and a proxy beside them.
+ */
+
+#define KNOWN USEC_MAX /* as idle: it is known here, and nobody used it later */
+
+/* Against those who would save between our reading and writing. Who holds it for longer is stopped:
+ * better some scopes lost than all stopped with it. */
+static void lock(const struct state *s)
+{
+        for (unsigned tries = 100; flock(s->fd, LOCK_EX | LOCK_NB) < 0 && tries > 0; tries--)
+                usleep(10 * 1000);
+}
+
+static int by_key(const void *a, const void *b)
+{
+        const struct learned_scope *x = a, *y = b;
+        return strcmp(x->key, y->key);
+}
+
+/* Nothing where the file is still the one that this process has read or written. */
+static struct learned load_others(struct state *s)
+{
+        struct stat st, seen = s->seen;
+        struct learned l = {0};
+        char *why = NULL;
+        if (fstatat(s->fd, FILE_NAME, &st, 0) < 0 ||
+            (st.st_ino == seen.st_ino && st.st_mtim.tv_sec == seen.st_mtim.tv_sec &&
+             st.st_mtim.tv_nsec == seen.st_mtim.tv_nsec) ||
+            load(s, &l, &why) < 0)
+                l = (struct learned){0};
+        else
+                qsort(l.scopes, l.count, sizeof *l.scopes, by_key);
+        free(why);
+        return l;
+}
+
+/* Have they used the scope later than we? */
+static bool know_better(struct learned *others, const char *key, const struct limiter_memory *m)
+{
+        const struct learned_scope wanted = {.key = (char *)key};
+        struct learned_scope *theirs =
+            others->count ? bsearch(&wanted, others->scopes, others->count, sizeof wanted, by_key)
+                          : NULL;
+        if (!theirs)
+                return false;
+        if (theirs->memory.idle < m->idle)
+                return true;
+        theirs->memory.idle = KNOWN;
+        return false;
+}
+
 /* ---- saving ---- */
 
 struct writing {
         FILE *file;
         size_t count, bytes;
+        struct learned *others;
 };
 
 /* Takes `line` over; NULL: none. */
@@ -268,7 +324,18 @@ static void write_entry(struct writing *w, char *line)
 
 static void on_scope(void *arg, const char *key, const struct limiter_memory *m)
 {
-        write_entry(arg, learned_line(key, m, clock_real()));
+        struct writing *w = arg;
+        if (!know_better(w->others, key, m))
+                write_entry(w, learned_line(key, m, clock_real()));
+}
+
+static void write_others(struct writing *w, usec_t now_real)
+{
+        const struct learned *l = w->others;
+        for (size_t i = 0; i < l->count; i++)
+                if (l->scopes[i].memory.idle != KNOWN)
+                        write_entry(w,
+                                    learned_line(l->scopes[i].key, &l->scopes[i].memory, now_real));
 }
 
 static void on_quarantine(void *arg, const struct quarantine_view *view)
@@ -285,12 +352,14 @@ static int close_file(FILE *file, int r)
 }
 
 /* Closes the file in any case. */
-static int write_all(FILE *file, struct gate *g)
+static int write_all(FILE *file, struct gate *g, struct learned *others, usec_t now_real)
 {
         struct writing w = {
-            file, 0, strlen(learned_head) + strlen(learned_quarantines) + strlen(learned_tail)};
+            file, 0, strlen(learned_head) + strlen(learned_quarantines) + strlen(learned_tail),
+            others};
         fputs(learned_head, file);
         gate_export(g, on_scope, &w);
+        write_others(&w, now_real);
         fputs(learned_quarantines, file);
         w.count = 0;
         gate_look_quarantines(g, on_quarantine, &w);
@@ -301,19 +370,26 @@ static int write_all(FILE *file, struct gate *g)
         return close_file(file, r);
 }
 
-static int write_file(const struct state *s, struct gate *g)
+static int write_file(struct state *s, struct gate *g)
 {
         char *name = xasprintf(FILE_NAME ".%d", (int)getpid());
         int fd = openat(s->fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
         FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-        int r = file ? write_all(file, g) : -errno;
+        int r = file ? 0 : -errno;
+        if (file) {
+                usec_t now_real = clock_real();
+                struct learned others = load_others(s);
+                r = write_all(file, g, &others, now_real);
+                learned_done(&others);
+        }
         if (!file && fd >= 0)
                 close(fd);
         if (r == 0 && renameat(s->fd, name, s->fd, FILE_NAME) < 0)
                 r = -errno;
         if (r < 0)
                 unlinkat(s->fd, name, 0);
-        else if (fsync(s->fd) < 0) /* the new name is on the disk as well */
+        else if (fstatat(s->fd, FILE_NAME, &s->seen, 0) < 0 ||
+                 fsync(s->fd) < 0) /* the new name is on the disk as well */
                 r = -errno;
         free(name);
         return r;
@@ -328,7 +404,9 @@ void state_save(struct state *s, struct gate *g)
         uint64_t changes = stats.sent + stats.resets;
         if (changes == s->changes && s->settled)
                 return;
+        lock(s);
         int r = write_file(s, g);
+        flock(s->fd, LOCK_UN);
         if (r < 0 && !s->failing)
                 log_warn("cannot save what was learned to %s/" FILE_NAME ": %s; the proxy goes on, "
                          "and tries again: see to the directory's space and permissions",

@@ -43,7 +43,8 @@ void state_restore(struct state *s, struct gate *g);
 
 /*
  * Writes what was learned where something was since the last time: to a new file that takes the
- * place of the old one once it is on the disk. A failure is warned of once, until it works again.
+ * place of the old one once it is on the disk. Where another process has saved meanwhile, each
+ * scope is taken from the one that used it last. A failure is warned of once, until it works again.
  * By one thread at a time; the gate is not held for long.
  */
 void state_save(struct state *s, struct gate *g);

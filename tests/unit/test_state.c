@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/xalloc.h"
+#include "runtime/clock.h"
 #include "runtime/state.h"
 
 #define SEC USEC_PER_SEC
@@ -129,6 +130,12 @@ static void on_look(void *arg, const struct governor_change *view)
                 *found = *view;
 }
 
+static void on_count(void *arg, const struct governor_change *view)
+{
+        (void)view;
+        ++*(size_t *)arg;
+}
+
 static struct governor_change look(void)
 {
         struct governor_change found = {.key = NULL};
@@ -155,6 +162,44 @@ static void over_a_restart(void **state)
         assert_true(after.view.closed_until <= after.now + 60 * SEC);
         state_close(s);
         assert_int_equal(clear(dir, "learned.json"), 1); /* and no temporary file */
+}
+
+/* Two processes that share the directory, as commands of one user do. */
+static void beside_others(void **state)
+{
+        (void)state;
+        struct state *mine = open_state(dir), *theirs = open_state(dir);
+        struct gate *own = g, *other = gate_new(1, 100, NULL);
+        state_restore(mine, own);
+        state_restore(theirs, other);
+        one("a:80", ANSWER_THROTTLED, 60 * SEC);
+        one("mine:80", ANSWER_SUCCESS, 0);
+        g = other;
+        one("theirs:80", ANSWER_SUCCESS, 0);
+        one("a:80", ANSWER_THROTTLED, 600 * SEC); /* later */
+        state_save(theirs, other);
+        state_save(mine, own);
+        again();
+        struct state *s = open_state(dir);
+        state_restore(s, g);
+        size_t count = 0;
+        gate_look(g, on_count, &count);
+        assert_int_equal(count, 3);
+        assert_true(look().view.closed_until > clock_now() + 500 * SEC);
+        /* What was forgotten here stays so where nobody else has saved. */
+        gate_reset(g, span_of("mine:80"));
+        one("b:80", ANSWER_SUCCESS, 0);
+        state_save(s, g);
+        again();
+        state_restore(s, g);
+        count = 0;
+        gate_look(g, on_count, &count);
+        assert_int_equal(count, 3);
+        state_close(s);
+        state_close(theirs);
+        state_close(mine);
+        gate_free(own);
+        assert_int_equal(clear(dir, "learned.json"), 1);
 }
 
 /* ---- pools ---- */
@@ -419,6 +464,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test_setup_teardown(over_a_restart, setup, teardown),
+            cmocka_unit_test_setup_teardown(beside_others, setup, teardown),
             cmocka_unit_test_setup_teardown(endpoints_over_a_restart, setup, teardown),
             cmocka_unit_test_setup_teardown(a_reset_is_saved_as_well, setup, teardown),
             cmocka_unit_test_setup_teardown(saves_only_what_is_new, setup, teardown),
