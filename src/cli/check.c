@@ -1,32 +1,16 @@
 #include "cli/check.h"
 
-#include <getopt.h>
 #include <stdio.h>
 
 #include "cli/config_file.h"
-#include "cli/usage.h"
 #include "proxy/named_files.h"
 
 int check_main(int argc, char **argv)
 {
-        static const struct option options[] = {
-            {"config", required_argument, NULL, 'c'},
-            {"help", no_argument, NULL, 'h'},
-            {NULL, 0, NULL, 0},
-        };
-        const char *path = config_file_default();
-        /* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread is there yet */
-        for (int option; (option = getopt_long(argc, argv, "c:h", options, NULL)) != -1;) {
-                if (option == 'c') {
-                        path = optarg;
-                } else {
-                        return option == 'h' ? usage_print("check") : usage_refuse("check");
-                }
-        }
-        if (optind < argc) {
-                fprintf(stderr, "weir check: unexpected argument: %s\n", argv[optind]);
-                return usage_refuse("check");
-        }
+        const char *path;
+        int status;
+        if (!config_file_option("check", argc, argv, &path, &status))
+                return status;
         struct config *config = config_file_load(path, NULL);
         if (!config)
                 return 1;

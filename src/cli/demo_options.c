@@ -34,9 +34,11 @@ static int read_rate(struct reading *r, const char *text)
                                   &r->options.origin.policy.count);
 }
 
-static int read_option(int option, const char *text, struct reading *r)
+static int read_option(int option, void *arg)
 {
+        struct reading *r = arg;
         struct demo_options *o = &r->options;
+        const char *text = optarg;
         switch (option) {
         case OPTION_RATE:
                 return read_rate(r, text);
@@ -93,22 +95,7 @@ int demo_options_read(int argc, char **argv, struct demo_options *ret)
                         .duration = 25 * USEC_PER_SEC},
         };
         r.options.origin.latency = 350 * USEC_PER_MSEC;
-        int c;
-        opterr = 0;
-        optind = 1;
-        while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-                if (c == '?' || c == ':') {
-                        practice_arg_refuse(COMMAND, c, argv);
-                        return -EINVAL;
-                }
-                if (read_option(c, optarg, &r) < 0)
-                        return -EINVAL;
-        }
-        if (optind < argc) {
-                fprintf(stderr, COMMAND ": unexpected argument %s\n", argv[optind]);
-                return -EINVAL;
-        }
-        if (check(&r) < 0)
+        if (practice_args_read(COMMAND, argc, argv, options, read_option, &r) < 0 || check(&r) < 0)
                 return -EINVAL;
         *ret = r.options;
         return 0;

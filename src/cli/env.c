@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <getopt.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +11,6 @@
 #include "cli/client_env.h"
 #include "cli/client_trust.h"
 #include "cli/config_file.h"
-#include "cli/usage.h"
 #include "config/config.h"
 #include "config/value.h"
 #include "proxy/intercept_ca.h"
@@ -159,24 +157,10 @@ static int print(const struct config *c, char **ret_error)
 
 int env_main(int argc, char **argv)
 {
-        static const struct option options[] = {
-            {"config", required_argument, NULL, 'c'},
-            {"help", no_argument, NULL, 'h'},
-            {NULL, 0, NULL, 0},
-        };
-        const char *path = config_file_default();
-        /* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread is there yet */
-        for (int o; (o = getopt_long(argc, argv, "c:h", options, NULL)) != -1;) {
-                if (o == 'c') {
-                        path = optarg;
-                } else {
-                        return o == 'h' ? usage_print("env") : usage_refuse("env");
-                }
-        }
-        if (optind < argc) {
-                fprintf(stderr, COMMAND ": unexpected argument: %s\n", argv[optind]);
-                return usage_refuse("env");
-        }
+        const char *path;
+        int status;
+        if (!config_file_option("env", argc, argv, &path, &status))
+                return status;
         struct config *config = config_file_load(path, NULL);
         if (!config)
                 return 1;

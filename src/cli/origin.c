@@ -30,8 +30,9 @@ enum {
         OPTION_SECONDS
 };
 
-static int read_option(int option, struct origin_options *o)
+static int read_option(int option, void *arg)
 {
+        struct origin_options *o = arg;
         switch (option) {
         case OPTION_LISTEN:
                 return practice_arg_address(COMMAND, "--listen", optarg, &o->listen);
@@ -61,21 +62,8 @@ static int read_options(int argc, char **argv, struct origin_options *o)
             {"help", no_argument, NULL, 'h'},
             {NULL, 0, NULL, 0},
         };
-        int c;
-        opterr = 0;
-        optind = 1;
-        while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-                if (c == '?' || c == ':') {
-                        practice_arg_refuse(COMMAND, c, argv);
-                        return -1;
-                }
-                if (read_option(c, o) < 0)
-                        return -1;
-        }
-        if (optind < argc) {
-                fprintf(stderr, COMMAND ": unexpected argument %s\n", argv[optind]);
+        if (practice_args_read(COMMAND, argc, argv, options, read_option, o) < 0)
                 return -1;
-        }
         if (o->listen.ss_family == AF_UNSPEC && !o->help) {
                 fputs(COMMAND ": --listen ADDR is missing\n", stderr);
                 return -1;

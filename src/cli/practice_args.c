@@ -79,7 +79,7 @@ int practice_arg_hint(const char *command, const char *text, struct practice_set
         return r;
 }
 
-void practice_arg_refuse(const char *command, int returned, char *const argv[])
+static void refuse(const char *command, int returned, char *const argv[])
 {
         const char *word = argv[optind - 1];
         if (returned == ':')
@@ -90,4 +90,24 @@ void practice_arg_refuse(const char *command, int returned, char *const argv[])
                 fprintf(stderr, "%s: %s: that option takes no value\n", command, word);
         else
                 fprintf(stderr, "%s: unknown option %s\n", command, word);
+}
+
+int practice_args_read(const char *command, int argc, char **argv, const struct option *options,
+                       int (*take)(int option, void *arg), void *arg)
+{
+        opterr = 0;
+        optind = 1;
+        /* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread is there yet */
+        for (int c; (c = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+                if (c == '?' || c == ':') {
+                        refuse(command, c, argv);
+                        return -EINVAL;
+                }
+                if (take(c, arg) < 0)
+                        return -EINVAL;
+        }
+        if (optind == argc)
+                return 0;
+        fprintf(stderr, "%s: unexpected argument %s\n", command, argv[optind]);
+        return -EINVAL;
 }

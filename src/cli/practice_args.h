@@ -5,6 +5,8 @@
 #include "base/usec.h"
 #include "cli/practice_origin.h"
 
+struct option;
+
 /* All return 0, or -EINVAL after one line on stderr that names `command` ("weir demo"), the option
  * and what it takes. */
 int practice_arg_count(const char *command, const char *option, const char *text, unsigned least,
@@ -24,8 +26,9 @@ int practice_arg_hint(const char *command, const char *text, struct practice_set
 /* The first number for options that have a long name alone. */
 #define PRACTICE_ARG_LONG 256
 
-/* What getopt_long returned as '?' or ':' (with opterr 0 and an option string that begins with a
- * colon): one line on stderr. */
-void practice_arg_refuse(const char *command, int returned, char *const argv[]);
+/* Reads a command line: calls `take` for each option, its value in optarg. Stops where that returns
+ * less than 0, or tells of what is none of the options. */
+int practice_args_read(const char *command, int argc, char **argv, const struct option *options,
+                       int (*take)(int option, void *arg), void *arg);
 
 #endif
