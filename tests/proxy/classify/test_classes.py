@@ -6,7 +6,7 @@ import time
 import pytest
 
 from harness.daemon import json_line, json_rows
-from harness.origin import Gate, in_turn
+from harness.origin import Gate, in_halves, in_turn
 from harness.wire import Client, get
 
 ONCE = "defaults: {retry: {attempts: 1}}\n"
@@ -210,13 +210,7 @@ def test_an_answer_to_head_has_none(weir, origin):
 
 def test_a_body_that_comes_in_drops_is_not_waited_for(weir, origin):
     gate = Gate()
-
-    def reply(exchange):
-        exchange.send(b"HTTP/1.1 403 No\r\nContent-Type: text/html\r\nContent-Length: 11\r\n\r\nrate")
-        gate.wait()
-        exchange.send(b" limit!")
-
-    origin.default = reply
+    origin.default = in_halves(gate, b"rate", b" limit!", b"HTTP/1.1 403 No\r\nContent-Type: text/html")
     proxy = weir()
     with Client(proxy.port) as client:
         client.request(origin.url + "/x")
@@ -275,13 +269,7 @@ def test_a_client_that_leaves_meanwhile(weir, origin):
 
 def test_stops_in_the_midst_of_a_look(weir, origin):
     gate = Gate()
-
-    def reply(exchange):
-        exchange.send(b"HTTP/1.1 403 No\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\nwa")
-        gate.wait()
-        exchange.send(b"it")
-
-    origin.default = reply
+    origin.default = in_halves(gate, b"wa", b"it", b"HTTP/1.1 403 No\r\nContent-Type: text/html")
     proxy = weir()
     with Client(proxy.port) as client:
         client.request(origin.url + "/x")

@@ -267,3 +267,14 @@ def in_turn(*answers):
             exchange.reply(*answer)
 
     return handler
+
+
+def in_halves(gate, first, second, head=b"HTTP/1.1 200 OK"):
+    """A handler that sends a body's second half once the gate is open."""
+
+    def handler(exchange):
+        exchange.send(head + b"\r\nContent-Length: %d\r\n\r\n" % len(first + second) + first)
+        gate.wait()
+        exchange.send(second)
+
+    return handler

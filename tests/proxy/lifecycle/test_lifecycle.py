@@ -8,7 +8,7 @@ import time
 import pytest
 
 from harness.daemon import PATIENCE, PROGRAM, Weir, clean_environment, json_line, run_weir
-from harness.origin import Gate, in_turn
+from harness.origin import Gate, in_halves, in_turn
 from harness.wire import Client, Closed, get
 
 ONE = "defaults: {limit: {algorithm: fixed, start: 1, ceiling: 1}}\n"
@@ -94,13 +94,7 @@ def test_idle_connections_do_not_hold_it_up(weir, origin):
 
 def test_a_body_under_way_is_finished(weir, origin):
     gate = Gate()
-
-    def halves(exchange):
-        exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello")
-        gate.wait()
-        exchange.send(b"world")
-
-    origin.default = halves
+    origin.default = in_halves(gate, b"hello", b"world")
     proxy = weir()
     with Client(proxy.port) as client:
         client.request(origin.url + "/x")

@@ -223,25 +223,13 @@ def test_a_slow_but_steady_body_is_not_cut(weir, origin):
 # ---- cut short after the head: never again, and the client must be able to tell ------------------------
 
 
-def test_cut_short_of_its_length(weir, origin):
-    def cut(exchange):
-        exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + b"x" * 100)
-        exchange.close()
-
-    origin.default = cut
-    with Client(weir(FAST).port) as client:
-        client.request(origin.url + "/x")
-        with pytest.raises(Closed):
-            client.response()
-    assert len(origin.requests) == 1
-
-
-def test_cut_short_between_chunks(weir, origin):
-    def cut(exchange):
-        exchange.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")
-        exchange.close()
-
-    origin.default = cut
+@pytest.mark.parametrize(
+    "part",
+    [b"Content-Length: 1000\r\n\r\n" + b"x" * 100, b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"],
+    ids=["of its length", "between chunks"],
+)
+def test_cut_short(weir, origin, part):
+    origin.default = lambda e: (e.send(b"HTTP/1.1 200 OK\r\n" + part), e.close())
     with Client(weir(FAST).port) as client:
         client.request(origin.url + "/x")
         with pytest.raises(Closed):

@@ -1,9 +1,10 @@
 """The Weir-* fields of a request: obeyed, checked, and kept from the host."""
+import contextlib
 import time
 
 import pytest
 
-from harness.origin import Gate, in_turn
+from harness.origin import Gate, in_halves, in_turn
 from harness.wire import Client, get
 
 ONE = "limit: {algorithm: fixed, start: 1, floor: 1, ceiling: 1}"
@@ -57,48 +58,34 @@ def test_one_given_twice_is_refused(weir, origin):
     assert origin.paths() == []
 
 
-def test_higher_priorities_go_first(weir, origin):
-    """One slot: what waits goes by priority, then by arrival; without the field it is 5."""
+def queue_up(weir, origin, asked):
+    """One slot: has all of (path, priority) wait for it, and then go. In which order did they?"""
     gate = Gate()
     origin.default = lambda e: (gate.wait(), e.reply())
-    proxy = weir(f"defaults: {{{ONE}, queue: {{max: 6}}}}\n")
-    asked = [("/none", None), ("/2", "2"), ("/9", "9"), ("/5", "5"), ("/0", "0"), ("/9-too", "9")]
-    clients = [Client(proxy.port)]
-    try:
+    proxy = weir(f"defaults: {{{ONE}, queue: {{max: {len(asked)}}}}}\n")
+    with contextlib.ExitStack() as stack:
+        stack.callback(gate.open)
+        clients = [stack.enter_context(Client(proxy.port))]
         clients[0].request(origin.url + "/first")
         origin.wait_requests(1)
         for path, priority in asked:
-            clients.append(Client(proxy.port))
+            clients.append(stack.enter_context(Client(proxy.port)))
             clients[-1].request(origin.url + path, fields=[("Weir-Priority", priority)] if priority else ())
         assert get(proxy.port, origin.url + "/probe").status == 503  # all are queued
         gate.open()
-        assert {c.response().status for c in clients} == {200}
-    finally:
-        gate.open()
-        for client in clients:
-            client.close()
-    assert origin.paths() == ["/first", "/9", "/9-too", "/none", "/5", "/2", "/0"]
+        assert {client.response().status for client in clients} == {200}
+    return origin.paths()
+
+
+def test_higher_priorities_go_first(weir, origin):
+    """Then by arrival; without the field it is 5."""
+    asked = [("/none", None), ("/2", "2"), ("/9", "9"), ("/5", "5"), ("/0", "0"), ("/9-too", "9")]
+    assert queue_up(weir, origin, asked) == ["/first", "/9", "/9-too", "/none", "/5", "/2", "/0"]
 
 
 def test_a_low_priority_does_not_wait_for_ever(weir, origin):
-    gate = Gate()
-    origin.default = lambda e: (gate.wait(), e.reply())
-    proxy = weir(f"defaults: {{{ONE}, queue: {{max: 41}}}}\n")
-    clients = [Client(proxy.port)]
-    try:
-        clients[0].request(origin.url + "/first")
-        origin.wait_requests(1)
-        for path, priority in [("/low", "1")] + [(f"/high{i}", "8") for i in range(40)]:
-            clients.append(Client(proxy.port))
-            clients[-1].request(origin.url + path, fields=[("Weir-Priority", priority)])
-        assert get(proxy.port, origin.url + "/probe").status == 503
-        gate.open()
-        assert {c.response().status for c in clients} == {200}
-    finally:
-        gate.open()
-        for client in clients:
-            client.close()
-    assert origin.paths().index("/low") == 17  # the first, and the sixteen that may pass
+    paths = queue_up(weir, origin, [("/low", "1")] + [(f"/high{i}", "8") for i in range(40)])
+    assert paths.index("/low") == 17  # the first, and the sixteen that may pass
 
 
 def test_a_deadline_ends_the_wait_for_a_turn(weir, origin):
@@ -141,13 +128,7 @@ def test_a_deadline_lets_no_retry_begin_that_is_too_late(weir, origin):
 
 def test_a_deadline_does_not_cut_the_body(weir, origin):
     gate = Gate()
-
-    def drip(exchange):
-        exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabc")
-        gate.wait()
-        exchange.send(b"def")
-
-    origin.default = drip
+    origin.default = in_halves(gate, b"abc", b"def")
     proxy = weir()
     with Client(proxy.port) as client:
         before = time.monotonic()

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from harness.daemon import sanitized
-from harness.origin import Gate
+from harness.origin import Gate, in_halves
 from harness.wire import Client, get
 
 MIB = 1 << 20
@@ -34,13 +34,7 @@ def test_a_large_body_arrives_whole(weir, origin, chunked):
 
 def test_the_first_bytes_come_before_the_last_are_sent(weir, origin):
     gate = Gate()
-
-    def two_halves(exchange):
-        exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello")
-        gate.wait()
-        exchange.send(b"world")
-
-    origin.default = two_halves
+    origin.default = in_halves(gate, b"hello", b"world")
     with Client(weir().port) as client:
         client.request(origin.url + "/x")
         assert client.head().status == 200
