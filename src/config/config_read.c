@@ -40,13 +40,12 @@ static void read_setting(struct loader *l, const struct setting *s, const char *
                          const struct node *n, struct part part)
 {
         struct reading r = reading_of(l, s, path, part);
+        struct policy_place place = {n->line, n->column};
         kind_read(&r, n);
-        struct policy_place place =
-            l->given ? (struct policy_place){0} : (struct policy_place){n->line, n->column};
-        if (s->place != IN_POOL)
+        if (l->given)
+                place = (struct policy_place){0, 0};
+        if (part.policy)
                 *setting_place(s, part.policy) = place;
-        else
-                part.pool->places[s - settings] = place;
 }
 
 static void unknown_key(struct loader *l, const char *path, const char *row, const struct node *n)

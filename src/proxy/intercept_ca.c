@@ -270,7 +270,7 @@ int intercept_ca_load(const char *certificate, const char *key, struct intercept
         ca->above = sk_X509_new_null();
         if (!ca->above)
                 abort(); /* out of memory */
-        for (size_t i = 0; i < 2 && r == 0 && paths[i]; i++) {
+        for (size_t i = 0; i < (key ? 2 : 1) && r == 0; i++) {
                 r = pem_file_read(paths[i], &texts[i], &open_to_all[i]);
                 if (r < 0)
                         error = xasprintf("cannot read the CA's %s %s: %s; see to its "

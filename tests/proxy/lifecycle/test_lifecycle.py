@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from harness.daemon import PATIENCE, PROGRAM, Weir, clean_environment, json_line, run_weir
+from harness.daemon import PATIENCE, PROGRAM, Weir, clean_environment, run_weir
 from harness.origin import Gate, in_halves, in_turn
 from harness.wire import Client, Closed, get
 
@@ -26,7 +26,7 @@ def test_what_is_running_ends_what_sleeps_is_told(weir, origin, number, workers)
         running.request(origin.url + "/running")
         origin.wait_requests(1)
         sleeping.request(origin.url + "/sleeping")
-        json_line(proxy.series_path, lambda row: True)  # the limiter has heard of the refusal
+        proxy.wait_metrics(lambda metrics: metrics.value("weir_sleeping") == 1)
         proxy.signal(number)
         answer = sleeping.response()
         assert answer.status == 503
