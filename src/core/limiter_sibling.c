@@ -4,7 +4,8 @@
 
 #include "core/limiter_state.h"
 
-static const double same = .04;      /* rates no further apart than a refusal near the limit cuts */
+static const double same_rate = .04; /* no further apart than a refusal near the limit cuts, */
+static const double same_limit = .1; /* nor than a few of these */
 static const unsigned heeds_max = 4; /* or a limit of one's own beyond theirs would not be found */
 
 /* Has it met its limit? */
@@ -13,9 +14,15 @@ static bool knows_its_limit(const struct limiter *l)
         return limiter_is_adaptive(l) && l->pace.rate > 0 && !l->pace.slow_start;
 }
 
-static bool is_same(double a, double b)
+static bool is_close(double a, double b, double share)
 {
-        return fabs(a / b - 1) <= same;
+        return fabs(a / b - 1) <= share;
+}
+
+/* As far as it knows. */
+static bool has_the_same(const struct limiter *l, const struct limiter *sibling)
+{
+        return l->pace.guessed || is_close(l->pace.max, sibling->pace.max, same_limit);
 }
 
 static void climb_as(struct limiter *l, const struct limiter *sibling, usec_t now)
@@ -39,7 +46,7 @@ void limiter_begin_as(struct limiter *l, const struct limiter *sibling, usec_t n
 bool limiter_heed(struct limiter *l, const struct limiter *sibling, usec_t now)
 {
         if (l->heeded >= heeds_max || !knows_its_limit(l) || !knows_its_limit(sibling) ||
-            !is_same(l->pace.max, sibling->pace.max) || !is_same(l->pace.rate, sibling->pace.max))
+            !has_the_same(l, sibling) || !is_close(l->pace.rate, sibling->pace.max, same_rate))
                 return false;
         climb_as(l, sibling, now);
         l->heeded++;

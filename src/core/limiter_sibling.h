@@ -12,9 +12,9 @@
 void limiter_begin_as(struct limiter *l, const struct limiter *sibling, usec_t now);
 
 /*
- * `sibling` has just been refused, and cut its rate. Where `l` knows the same limit and had come up
- * to it, it climbs anew from where the sibling does, without a refusal of its own. At most four
- * times in a row: then it sees for itself.
+ * `sibling` has just been refused, and cut its rate. Where `l` knows the same limit, or none as
+ * yet, and had come to the same rate, it climbs anew from where the sibling does, without a refusal
+ * of its own. At most four times in a row: then it sees for itself.
  *
  * True: so it does.
  */

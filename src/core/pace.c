@@ -13,6 +13,7 @@ static const double cut_held = .15;    /* the same where each costs a named wait
 static const double trust = .80;       /* of the last second's sends, after slow start */
 static const double known_again = .25; /* progress from which a refusal tells of R_max anew */
 static const double over_slots = 1.5;  /* times what the slots carry: they limit, not the rate */
+static const double heard = 1.5;       /* a climb after a sibling's refusal, times its own */
 static const double quota_below = .80; /* a cycle that carried less than this share of R */
 static const usec_t climb_min = 2 * USEC_PER_SEC;
 static const usec_t climb_rtts = 8;
@@ -133,6 +134,7 @@ static void cut_slow_start(struct pace *p, const struct pace_refusal *r)
         double rate = clamp(trust * r->recent, old / 4, (1 - cut_fast) * old);
         set_rate(p, r->overloaded ? fmin(rate, old / 2) : rate);
         p->max = sqrt(p->rate * old);
+        p->guessed = true;
         p->slow_start = false;
 }
 
@@ -149,6 +151,7 @@ void pace_cut(struct pace *p, const struct pace_refusal *r)
                 return;
         }
         p->max = probing ? old : fmin(p->max, old);
+        p->guessed = false;
         if (r->overloaded) {
                 set_rate(p, old / 2);
         } else if (probing && !accelerating) {
@@ -161,12 +164,16 @@ void pace_cut(struct pace *p, const struct pace_refusal *r)
 
 void pace_climb_as(struct pace *p, const struct pace *other, usec_t srtt)
 {
+        bool known = !p->slow_start && !p->guessed;
         p->rate = other->rate;
         p->max = other->max;
+        p->guessed = other->guessed;
         p->steady = other->steady;
         p->slow_start = false;
         p->resume = 0;
         pace_budget(p, srtt, 1, 0);
+        if (known)
+                p->requests *= heard;
 }
 
 void pace_spare(struct pace *p)

@@ -25,6 +25,7 @@ struct pace {
         usec_t next;     /* no request before */
         usec_t late_at;  /* when one went last that had waited for its place */
         bool slow_start;
+        bool guessed;   /* `max` was never refused: it is what slow start's end made of it */
         bool steady;    /* the last cut was near a known limit, not on the way to an unknown one */
         double resume;  /* after a long idleness: slow start up to this rate; 0 = no such thing */
         uint64_t tenth; /* the latest tenth of a second counted */
@@ -66,8 +67,11 @@ struct pace_refusal {
 /* Cuts the rate. The budget of the next climb is a separate step. */
 void pace_cut(struct pace *p, const struct pace_refusal *r);
 
-/* A limit that is taken to be the same as that of `other`, which has just been refused: a new climb
- * from where that one begins. */
+/*
+ * A limit that is taken to be the same as that of `other`, which has just been refused: a new climb
+ * from where that one begins. It takes half as long again where `max` was known before, so that one
+ * goes ahead and the others learn from it.
+ */
 void pace_climb_as(struct pace *p, const struct pace *other, usec_t srtt);
 
 /* The refused request went above the known number in flight, and that alone is to blame. Should it

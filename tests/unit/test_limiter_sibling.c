@@ -121,21 +121,24 @@ static void heeds(void **state)
         static const struct {
                 const char *what;
                 double max, rate; /* its own; 0: still in slow start */
-                bool does;
+                bool guessed, does;
         } cases[] = {
-            {"the same, as far up", 20, 19.5, true},
-            {"the same, a little beyond", 20, 20.5, true},
-            {"nearly the same", 20.5, 20, true},
-            {"the same, not up again as yet", 20, 17, false},
-            {"the same, but it has been far beyond", 20, 22, false},
-            {"another", 30, 20, false},
-            {"a lower one", 15, 20, false},
-            {"not known", 0, 20, false},
+            {"the same, as far up", 20, 19.5, false, true},
+            {"the same, a little beyond", 20, 20.5, false, true},
+            {"nearly the same", 20.5, 20, false, true},
+            {"the same, not up again as yet", 20, 17, false, false},
+            {"the same, but it has been far beyond", 20, 22, false, false},
+            {"another", 30, 20, false, false},
+            {"a lower one", 15, 20, false, false},
+            {"another, but that is a guess", 30, 20, true, true},
+            {"the same, that a few refusals will find", 21.5, 20, false, true},
+            {"not known", 0, 20, false, false},
         };
         for (size_t i = 0; i < COUNT_OF(cases); i++) {
                 struct limiter l, sibling;
                 settle(&l, cases[i].max);
                 l.pace.rate = cases[i].rate;
+                l.pace.guessed = cases[i].guessed;
                 l.pace.slow_start = cases[i].max <= 0;
                 settle(&sibling, 20);
                 sibling.pace.rate = 20;
