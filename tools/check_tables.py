@@ -9,7 +9,13 @@ import pathlib
 import re
 import sys
 
-NO_FILES = {"demo": "demo_options"}  # commands whose options are read in a file of another name
+# commands whose options are read in files of other names
+FILES = {
+    "check": ("config_file",),
+    "demo": ("demo_options", "practice_args"),
+    "env": ("config_file",),
+    "origin": ("origin", "practice_args"),
+}
 SETTING = re.compile(r'^(CONFIG|POLICY|RULE|POOL)\("([^"]+)"', re.MULTILINE)
 OPTION = re.compile(r'^OPTION\((\w+), (?:0|\'(.)\'), "([^"]+)", (NULL|")', re.MULTILINE)
 READ = re.compile(r'\{"([a-z0-9-]+)", (no|required)_argument, NULL, (?:\'(.)\')?')
@@ -55,8 +61,7 @@ def compare(what, wanted, found):
 def options(src):
     rows = OPTION.findall((src / "src/cli/commands.def").read_text())
     for command in dict.fromkeys(row[0] for row in rows):
-        source = src / f"src/cli/{NO_FILES.get(command, command)}.c"
-        text = source.read_text()
+        text = "".join((src / f"src/cli/{name}.c").read_text() for name in FILES.get(command, (command,)))
         letters = SHORT.search(text)[1].lstrip("+:")
         table = [(f"--{name}", quote == '"') for c, _, name, quote in rows if c == command]
         table += [(f"-{letter}", quote == '"') for c, letter, _, quote in rows if c == command and letter]

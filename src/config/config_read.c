@@ -46,6 +46,8 @@ static void read_setting(struct loader *l, const struct setting *s, const char *
                 place = (struct policy_place){0, 0};
         if (part.policy)
                 *setting_place(s, part.policy) = place;
+        else if (part.pool)
+                part.pool->places[s - settings] = place;
 }
 
 static void unknown_key(struct loader *l, const char *path, const char *row, const struct node *n)
