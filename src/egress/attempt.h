@@ -206,6 +206,9 @@ void attempt_egress_done(struct attempt_settings *set);
 
 bool attempt_egress_is_proxy(const struct attempt *a);
 
+/* Will its proxy read the request, rather than pass bytes on? */
+bool attempt_egress_reads(const struct upstream_request *request);
+
 /* The target as a proxy wants it, owned by the caller; NULL: as it is. */
 char *attempt_egress_target(const struct attempt *a, const struct upstream_request *request);
 

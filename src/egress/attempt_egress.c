@@ -15,7 +15,13 @@ static bool is_http_proxy(enum egress_kind kind)
         return kind == EGRESS_HTTP || kind == EGRESS_HTTPS;
 }
 
-/* Does the proxy read the request, rather than pass bytes on? */
+bool attempt_egress_reads(const struct upstream_request *request)
+{
+        return request->egress && is_http_proxy(request->egress->kind) && !request->tls &&
+               !request->dial && !request->may_switch;
+}
+
+/* The same of one that is set up. */
 static bool is_read_by_proxy(const struct attempt *a)
 {
         return is_http_proxy(a->set.egress) && !a->set.tls && !a->set.tunnel;

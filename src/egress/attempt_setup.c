@@ -148,6 +148,9 @@ static void set_http_version(struct attempt *a, const struct upstream_request *r
         bool alone = http2 && upstream_is_stalled(a->upstream, request->host, request->port);
         /* HTTP/2 knows no 101, and libcurl would take an open connection of it. */
         alone = alone || (request->tls && request->may_switch);
+        /* Some proxies (tinyproxy) close after each answer without having said so. What must not be
+         * sent twice would be lost on a connection that is just about to be closed. */
+        alone = alone || (attempt_egress_reads(request) && !request->replayable);
         long version = http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1;
 
         if (version != a->set.http_version)

@@ -103,6 +103,28 @@ static void proves_who_it_is(void **state)
         assert_int_equal(origin.connections, 3);
 }
 
+/* The proxy may be about to close an open connection without having said so. */
+static void does_not_risk_what_must_not_go_twice(void **state)
+{
+        struct seen s = {0}, t = {0}, u = {0};
+
+        (void)state;
+        ORIGIN(ACCEPT, REQUEST, ANSWER(OK_EMPTY), REQUEST, ANSWER(OK_EMPTY), ACCEPT, REQUEST,
+               ANSWER(OK_EMPTY));
+        struct egress_endpoint e = proxy(EGRESS_HTTP);
+        struct upstream_request r = request_by(&e, "/");
+        run(&s, &r);
+        run(&t, &r);
+        assert_true(t.end.reused);
+        r.method = span_of("POST");
+        r.replayable = false;
+        run(&u, &r);
+        assert_int_equal(u.end.error, UPSTREAM_OK);
+        assert_false(u.end.reused);
+        raw_origin_stop(&origin);
+        assert_int_equal(origin.connections, 2);
+}
+
 /* What a handle was told for one request is not left over for the next. */
 static void forgets_the_former_way(void **state)
 {
@@ -623,6 +645,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
             TEST(sends_the_whole_url),
             TEST(proves_who_it_is),
+            TEST(does_not_risk_what_must_not_go_twice),
             TEST(forgets_the_former_way),
             TEST(keeps_addresses_apart),
             TEST(needs_an_address_of_its_own),
