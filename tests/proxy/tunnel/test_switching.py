@@ -9,7 +9,6 @@ import pytest
 
 websockets = pytest.importorskip("websockets")
 
-from harness.daemon import sanitized
 from harness.origin import in_turn
 from harness.tcp import ports
 from harness.tls import client_context, server_context
@@ -336,7 +335,7 @@ def test_a_host_over_tls_hears_of_the_end(weir, tls_origins, authority, how):
     assert ended.wait(PATIENCE)
 
 
-@pytest.mark.skipif(sanitized(), reason="a sanitizer's memory is another matter")
+@pytest.mark.memory
 def test_what_is_silent_again_keeps_little(weir, origin):
     """Of a burst that went both ways nothing much is left behind in each of many connections."""
     origin.default = echo()
