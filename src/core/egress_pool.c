@@ -220,14 +220,27 @@ static bool is_better(const struct choice *a, const struct choice *b, enum egres
         return (choose != EGRESS_LEAST_USED || a->used <= b->used) && a->e->served < b->e->served;
 }
 
-static struct endpoint *choose_by_chance(struct egress_pool *p, struct prng *prng,
-                                         bool (*may)(void *arg, struct endpoint *e), void *arg)
+/* Who asks for which. */
+struct asking {
+        bool for_session;
+        bool sound; /* that did not fail last */
+        bool (*may)(void *arg, struct endpoint *e);
+        void *arg;
+};
+
+static bool will_do(const struct asking *a, struct endpoint *e)
+{
+        return (!a->sound || e->faults_in_row == 0) && a->may(a->arg, e);
+}
+
+static struct endpoint *choose_by_chance(struct egress_pool *p, const struct asking *asking,
+                                         struct prng *prng)
 {
         struct endpoint *chosen = NULL;
         double weights = 0;
         list_foreach (it, &p->free) {
                 struct endpoint *e = LIST_ENTRY_OF(it, struct endpoint, free);
-                if (!may(arg, e))
+                if (!will_do(asking, e))
                         continue;
                 weights += e->policy->weight;
                 if (prng_unit(prng) * weights < e->policy->weight)
@@ -236,21 +249,31 @@ static struct endpoint *choose_by_chance(struct egress_pool *p, struct prng *prn
         return chosen;
 }
 
-struct endpoint *egress_pool_choose(struct egress_pool *p, bool for_session, struct prng *prng,
-                                    bool (*may)(void *arg, struct endpoint *e), void *arg)
+static struct endpoint *choose(struct egress_pool *p, const struct asking *asking,
+                               struct prng *prng)
 {
-        enum egress_choose choose = p->policy->choose;
         struct choice best = {NULL, 0};
-        if (choose == EGRESS_RANDOM)
-                return choose_by_chance(p, prng, may, arg);
+        if (p->policy->choose == EGRESS_RANDOM)
+                return choose_by_chance(p, asking, prng);
         list_foreach (it, &p->free) {
                 struct endpoint *e = LIST_ENTRY_OF(it, struct endpoint, free);
-                double count = (double)(for_session ? e->sessions : e->in_flight);
+                double count = (double)(asking->for_session ? e->sessions : e->in_flight);
                 struct choice one = {e, count / e->policy->weight};
-                if (is_better(&one, &best, choose) && may(arg, e))
+                if (is_better(&one, &best, p->policy->choose) && will_do(asking, e))
                         best = one;
         }
         return best.e;
+}
+
+struct endpoint *egress_pool_choose(struct egress_pool *p, bool for_session, struct prng *prng,
+                                    bool (*may)(void *arg, struct endpoint *e), void *arg)
+{
+        struct asking asking = {for_session, for_session, may, arg};
+        struct endpoint *e = choose(p, &asking, prng);
+        if (e || !asking.sound)
+                return e;
+        asking.sound = false;
+        return choose(p, &asking, prng);
 }
 
 usec_t egress_pool_expected(const struct egress_pool *p, const struct quarantine_host *h,

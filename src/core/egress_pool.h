@@ -109,7 +109,8 @@ bool endpoint_fail(struct endpoint *e, usec_t sent, usec_t now, struct prng *prn
  * smallest `served`, which grows by 1 / weight with each request and never lags behind for what was
  * missed while it was not free.
  *
- * for_session  it is for good: where the least used is wanted, that with the fewest sessions
+ * for_session  it is for good: where the least used is wanted, that with the fewest sessions; and
+ *              one that failed last only where there is no other, while a single request may try
  */
 struct endpoint *egress_pool_choose(struct egress_pool *p, bool for_session, struct prng *prng,
                                     bool (*may)(void *arg, struct endpoint *e), void *arg);

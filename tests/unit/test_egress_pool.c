@@ -175,6 +175,28 @@ static void spreads_sessions(void **state)
         endpoint_release(named("b"));
 }
 
+static void keeps_sessions_from_what_failed_last(void **state)
+{
+        (void)state;
+        for (enum egress_choose c = EGRESS_LEAST_USED; c <= EGRESS_RANDOM; c++) {
+                make(c, 2, NULL, 5);
+                struct endpoint *a = named("a");
+                endpoint_fail(a, SEC, SEC, &prng);
+                endpoint_recover(a); /* one request may try */
+                named("b")->sessions = 3;
+                for (unsigned i = 0; i < 20; i++)
+                        assert_string_equal(egress_pool_choose(p, true, &prng, any, NULL)->name,
+                                            "b");
+                char b[] = "b";
+                assert_string_equal(egress_pool_choose(p, true, &prng, all_but, b)->name, "a");
+                endpoint_works(a);
+                if (c == EGRESS_LEAST_USED)
+                        assert_string_equal(egress_pool_choose(p, true, &prng, any, NULL)->name,
+                                            "a");
+                teardown(NULL);
+        }
+}
+
 /* --- faults --- */
 
 static void backs_off(void **state)
@@ -294,6 +316,7 @@ int main(void)
             cmocka_unit_test_teardown(catches_up_with_nothing, teardown),
             cmocka_unit_test(asks_which_may),
             cmocka_unit_test_teardown(spreads_sessions, teardown),
+            cmocka_unit_test(keeps_sessions_from_what_failed_last),
             cmocka_unit_test_teardown(backs_off, teardown),
             cmocka_unit_test_teardown(one_that_answers_is_up, teardown),
             cmocka_unit_test_teardown(tells_when_there_will_be_one, teardown),
