@@ -56,4 +56,3 @@ struct lane *governor_add(struct governor *g, struct lane *l, struct span key)
         HASH_ADD_KEYPTR(hh, g->lanes, l->key, key.len, l);
         return l;
 }
-

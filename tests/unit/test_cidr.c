@@ -214,10 +214,8 @@ static void sets_list_once(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-            cmocka_unit_test(parses),
-            cmocka_unit_test(refuses),
-            cmocka_unit_test(contains),
-            cmocka_unit_test(other_families_are_in_no_set),
+            cmocka_unit_test(parses),         cmocka_unit_test(refuses),
+            cmocka_unit_test(contains),       cmocka_unit_test(other_families_are_in_no_set),
             cmocka_unit_test(sets_list_once),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
