@@ -20,10 +20,12 @@
 struct state {
         int fd; /* of the directory */
         char *path;
-        uint64_t changes; /* requests and resets, when it was saved last */
-        bool settled;     /* and none of them was still under way */
-        bool failing;     /* the last save failed, which has been told */
-        struct stat seen; /* the file that was read or written last; of none st_ino is 0 */
+        uint64_t changes;      /* requests and resets, when it was saved last */
+        bool settled;          /* and none of them was still under way */
+        bool failing;          /* the last save failed, which has been told */
+        struct stat seen;      /* the file that was read or written last; of none st_ino is 0 */
+        struct learned others; /* what other processes have saved, by key; kept for the next file */
+        usec_t others_at;      /* wall-clock time to which its spans belong */
 };
 
 /* ---- the directory ---- */
@@ -149,6 +151,7 @@ void state_close(struct state *s)
         if (!s)
                 return;
         close(s->fd);
+        learned_done(&s->others);
         free(s->path);
         free(s);
 }
@@ -188,7 +191,7 @@ static int read_all(int fd, struct span *ret)
 }
 
 /* 0; -ENOENT: there is none; else what is wrong, with *ret_why. */
-static int load(struct state *s, struct learned *ret, char **ret_why)
+static int load(struct state *s, usec_t now_real, struct learned *ret, char **ret_why)
 {
         struct span text = {NULL, 0};
         int fd = openat(s->fd, FILE_NAME, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -201,7 +204,7 @@ static int load(struct state *s, struct learned *ret, char **ret_why)
                 *ret_why = xstrdup(strerrordesc_np(-r));
                 return r;
         }
-        r = learned_parse(text, clock_real(), ret, ret_why);
+        r = learned_parse(text, now_real, ret, ret_why);
         free((char *)text.ptr);
         return r;
 }
@@ -223,7 +226,7 @@ void state_restore(struct state *s, struct gate *g)
 {
         struct learned learned;
         char *why = NULL;
-        int r = s ? load(s, &learned, &why) : -ENOENT;
+        int r = s ? load(s, clock_real(), &learned, &why) : -ENOENT;
         if (r < 0) {
                 if (r != -ENOENT)
                         set_aside(s, r, why);
@@ -270,33 +273,45 @@ static int by_key(const void *a, const void *b)
         return strcmp(x->key, y->key);
 }
 
-/* Nothing where the file is still the one that this process has read or written. */
-static struct learned load_others(struct state *s)
+/* Afterwards s->others is what they know, as far as it is in the file that is there. What this
+ * process has read or written itself tells nothing new. */
+static void load_others(struct state *s, usec_t now_real)
 {
         struct stat st, seen = s->seen;
-        struct learned l = {0};
+        struct learned l;
         char *why = NULL;
-        if (fstatat(s->fd, FILE_NAME, &st, 0) < 0 ||
-            (st.st_ino == seen.st_ino && st.st_mtim.tv_sec == seen.st_mtim.tv_sec &&
-             st.st_mtim.tv_nsec == seen.st_mtim.tv_nsec) ||
-            load(s, &l, &why) < 0)
-                l = (struct learned){0};
-        else
+        if (fstatat(s->fd, FILE_NAME, &st, 0) < 0) {
+                learned_done(&s->others);
+                return;
+        }
+        if (!S_ISREG(st.st_mode)) /* that is for the rename to say */
+                return;
+        if (st.st_ino == seen.st_ino && st.st_mtim.tv_sec == seen.st_mtim.tv_sec &&
+            st.st_mtim.tv_nsec == seen.st_mtim.tv_nsec)
+                return;
+        int r = load(s, now_real, &l, &why);
+        if (r == 0) {
                 qsort(l.scopes, l.count, sizeof *l.scopes, by_key);
+                learned_done(&s->others);
+                s->others = l;
+                s->others_at = now_real;
+        } else if (r != -ENOENT) {
+                set_aside(s, r, why);
+        }
         free(why);
-        return l;
 }
 
 /* Have they used the scope later than we? */
-static bool know_better(struct learned *others, const char *key, const struct limiter_memory *m)
+static bool know_better(struct state *s, const char *key, const struct limiter_memory *m,
+                        usec_t now_real)
 {
+        struct learned *l = &s->others;
         const struct learned_scope wanted = {.key = (char *)key};
         struct learned_scope *theirs =
-            others->count ? bsearch(&wanted, others->scopes, others->count, sizeof wanted, by_key)
-                          : NULL;
-        if (!theirs)
+            l->count ? bsearch(&wanted, l->scopes, l->count, sizeof wanted, by_key) : NULL;
+        if (!theirs || theirs->memory.idle == KNOWN)
                 return false;
-        if (theirs->memory.idle < m->idle)
+        if (usec_add(theirs->memory.idle, usec_sub(now_real, s->others_at)) < m->idle)
                 return true;
         theirs->memory.idle = KNOWN;
         return false;
@@ -307,7 +322,8 @@ static bool know_better(struct learned *others, const char *key, const struct li
 struct writing {
         FILE *file;
         size_t count, bytes;
-        struct learned *others;
+        struct state *state;
+        usec_t now_real;
 };
 
 /* Takes `line` over; NULL: none. */
@@ -325,17 +341,18 @@ static void write_entry(struct writing *w, char *line)
 static void on_scope(void *arg, const char *key, const struct limiter_memory *m)
 {
         struct writing *w = arg;
-        if (!know_better(w->others, key, m))
+        if (!know_better(w->state, key, m, w->now_real))
                 write_entry(w, learned_line(key, m, clock_real()));
 }
 
-static void write_others(struct writing *w, usec_t now_real)
+static void write_others(struct writing *w)
 {
-        const struct learned *l = w->others;
-        for (size_t i = 0; i < l->count; i++)
-                if (l->scopes[i].memory.idle != KNOWN)
-                        write_entry(w,
-                                    learned_line(l->scopes[i].key, &l->scopes[i].memory, now_real));
+        const struct state *s = w->state;
+        for (size_t i = 0; i < s->others.count; i++) {
+                const struct learned_scope *one = &s->others.scopes[i];
+                if (one->memory.idle != KNOWN)
+                        write_entry(w, learned_line(one->key, &one->memory, s->others_at));
+        }
 }
 
 static void on_quarantine(void *arg, const struct quarantine_view *view)
@@ -352,14 +369,15 @@ static int close_file(FILE *file, int r)
 }
 
 /* Closes the file in any case. */
-static int write_all(FILE *file, struct gate *g, struct learned *others, usec_t now_real)
+static int write_all(FILE *file, struct state *s, struct gate *g)
 {
         struct writing w = {
-            file, 0, strlen(learned_head) + strlen(learned_quarantines) + strlen(learned_tail),
-            others};
+            file, 0, strlen(learned_head) + strlen(learned_quarantines) + strlen(learned_tail), s,
+            clock_real()};
+        load_others(s, w.now_real);
         fputs(learned_head, file);
         gate_export(g, on_scope, &w);
-        write_others(&w, now_real);
+        write_others(&w);
         fputs(learned_quarantines, file);
         w.count = 0;
         gate_look_quarantines(g, on_quarantine, &w);
@@ -376,12 +394,8 @@ static int write_file(struct state *s, struct gate *g)
         int fd = openat(s->fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
         FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
         int r = file ? 0 : -errno;
-        if (file) {
-                usec_t now_real = clock_real();
-                struct learned others = load_others(s);
-                r = write_all(file, g, &others, now_real);
-                learned_done(&others);
-        }
+        if (file)
+                r = write_all(file, s, g);
         if (!file && fd >= 0)
                 close(fd);
         if (r == 0 && renameat(s->fd, name, s->fd, FILE_NAME) < 0)

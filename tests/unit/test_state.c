@@ -179,6 +179,10 @@ static void beside_others(void **state)
         one("a:80", ANSWER_THROTTLED, 600 * SEC); /* later */
         state_save(theirs, other);
         state_save(mine, own);
+        g = own;
+        one("mine:80", ANSWER_SUCCESS, 0);
+        state_save(mine, own); /* nobody has saved meanwhile: theirs stays all the same */
+        g = other;
         again();
         struct state *s = open_state(dir);
         state_restore(s, g);
@@ -339,6 +343,25 @@ static void damaged_files(void **state)
         }
 }
 
+/* The same of one that another process has left there meanwhile. */
+static void damaged_by_others(void **state)
+{
+        (void)state;
+        struct state *s = open_state(dir);
+        char *from = in_dir("new"), *to = in_dir("learned.json");
+        one("a:80", ANSWER_SUCCESS, 0);
+        state_save(s, g);
+        put("new", "{\"version\": 1000, \"scopes\": []}");
+        assert_int_equal(rename(from, to), 0);
+        one("a:80", ANSWER_SUCCESS, 0);
+        state_save(s, g);
+        assert_true(is_there("learned.json"));
+        state_close(s);
+        free(from);
+        free(to);
+        assert_int_equal(clear(dir, "learned.json.unknown-"), 1);
+}
+
 static void odd_files(void **state)
 {
         (void)state;
@@ -469,6 +492,7 @@ int main(void)
             cmocka_unit_test_setup_teardown(a_reset_is_saved_as_well, setup, teardown),
             cmocka_unit_test_setup_teardown(saves_only_what_is_new, setup, teardown),
             cmocka_unit_test_setup_teardown(damaged_files, setup, teardown),
+            cmocka_unit_test_setup_teardown(damaged_by_others, setup, teardown),
             cmocka_unit_test_setup_teardown(odd_files, setup, teardown),
             cmocka_unit_test_setup_teardown(failing_saves, setup, teardown),
             cmocka_unit_test_setup_teardown(directories, setup, teardown),
