@@ -260,11 +260,15 @@ void state_restore(struct state *s, struct gate *g)
 #define KNOWN USEC_MAX /* as idle: it is known here, and nobody used it later */
 
 /* Against those who would save between our reading and writing. Who holds it for longer is stopped:
- * better some scopes lost than all stopped with it. */
+ * better some scopes lost than all stopped with it. Some file systems know no lock on a directory.
+ */
 static void lock(const struct state *s)
 {
-        for (unsigned tries = 100; flock(s->fd, LOCK_EX | LOCK_NB) < 0 && tries > 0; tries--)
+        for (unsigned tries = 100; tries > 0; tries--) {
+                if (flock(s->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+                        return;
                 usleep(10 * 1000);
+        }
 }
 
 static int by_key(const void *a, const void *b)
