@@ -14,9 +14,10 @@ struct fields;
 
 struct answer {
         enum answer_class class;
-        bool wait_named; /* 0 included */
-        usec_t wait;     /* 0 where none was named */
-        bool by_address; /* refused because of the address that asked, not of the scope alone */
+        bool wait_named;  /* 0 included */
+        usec_t wait;      /* 0 where none was named */
+        bool by_address;  /* refused because of the address that asked, not of the scope alone */
+        bool by_endpoint; /* it is the endpoint's own: nothing has reached the host */
         struct quota quota;
 };
 

@@ -301,7 +301,9 @@ enum answer_class governor_answer(struct governor *g, struct ticket *t, const st
         struct lane *l = t->lane;
         struct lane_slot *slot;
         struct limiter *limiter = governor_limiter(l, t, &slot);
-        enum limiter_event event = limiter_answer(limiter, &t->pass, answer, now, &g->prng);
+        enum limiter_event event = answer->by_endpoint
+                                       ? LIMITER_UNCHANGED
+                                       : limiter_answer(limiter, &t->pass, answer, now, &g->prng);
         enum answer_class class = t->pass.blocked ? ANSWER_BLOCKED : answer->class;
         if (slot && (event == LIMITER_CUT || event == LIMITER_CIRCUIT_OPEN))
                 lane_slot_refused(slot, now);

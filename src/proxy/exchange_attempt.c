@@ -251,7 +251,7 @@ static void fail(struct exchange *ex, const struct upstream_end *end)
         struct retry_case again = {.class = refused ? ANSWER_BLOCKED : ANSWER_FAILED,
                                    .failure = upstream_error_failure(end->error)};
         exchange_report_failure(ex, again.failure);
-        ex->told = (struct answer){.class = again.class};
+        ex->told = (struct answer){.class = again.class, .by_endpoint = refused};
         ex->class = answer_class_name(again.class);
         if ((refused && !is_about_port(ex)) || upstream_error_is_hosts(end->error))
                 exchange_learn(ex);

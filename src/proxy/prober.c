@@ -147,7 +147,8 @@ static void on_end(void *arg, const struct upstream_end *end)
                 log_warn("exit_ip.probe of pool %s by %s: %s", p->of->name,
                          p->ticket.endpoint->name, end->detail);
                 bool refused = upstream_error_is_refusal(end->error);
-                p->told = (struct answer){.class = refused ? ANSWER_BLOCKED : ANSWER_FAILED};
+                p->told = (struct answer){.class = refused ? ANSWER_BLOCKED : ANSWER_FAILED,
+                                          .by_endpoint = refused};
                 usec_t ignored;
                 if (upstream_error_is_endpoints(end->error))
                         gate_endpoint_failed(p->worker->shared->gate, &p->ticket, &ignored);

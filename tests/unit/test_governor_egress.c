@@ -513,6 +513,24 @@ static bool endpoint_failed(int i, usec_t now)
         return governor_endpoint_failed(g, &t[i], now, &until_one_is_of_use);
 }
 
+/* Nothing reached the host: whoever comes next has to see whether that lets anybody through. */
+static void a_refusal_of_the_endpoint_says_nothing_to_the_limiter(void **state)
+{
+        (void)state;
+        const struct answer refusal = {.class = ANSWER_BLOCKED, .by_endpoint = true};
+        pools_of(4, 2);
+        assert_int_equal(ask(0, SEC), TICKET_GRANTED);
+        answer(0, ANSWER_THROTTLED, 60 * SEC, SEC);
+        end(0, SEC);
+        assert_int_equal(ask(0, 62 * SEC), TICKET_GRANTED); /* to see whether it is over */
+        assert_int_equal(governor_answer(g, &t[0], &refusal, 62 * SEC), ANSWER_BLOCKED);
+        end(0, 62 * SEC);
+        assert_int_equal(ask(1, 62 * SEC), TICKET_GRANTED);
+        assert_int_equal(ask(2, 62 * SEC), TICKET_WAITING);
+        answer(1, ANSWER_SUCCESS, 0, 63 * SEC);
+        assert_string_not_equal(take(63 * SEC), "");
+}
+
 static void fails_over(void **state)
 {
         (void)state;
@@ -789,6 +807,7 @@ int main(void)
             TEST(a_session_moves_once_where_it_is_blocked),
             TEST(a_session_that_keeps_its_endpoint_does_not_go_elsewhere),
             TEST(blocks_in_a_row_open_the_circuit),
+            TEST(a_refusal_of_the_endpoint_says_nothing_to_the_limiter),
             TEST(fails_over),
             TEST(waits_for_one_to_recover),
             TEST(tells_when_one_will_be_of_use),
