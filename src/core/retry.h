@@ -95,9 +95,10 @@ enum retry_verdict {
  *   - no answer: connect, timeout, reset as `on` says; connect with any method, since nothing was
  *     sent.
  * Elsewhere (RETRY_AGAIN, and the methods of failures): a blocked answer; with
- * RETRY_FAILURE_CONNECT any method, since that is not the host's answer. Never: any other blocked
- * answer, RETRY_FAILURE_FINAL, any other success; when all attempts are made; a failure where the
- * budget is 0.
+ * RETRY_FAILURE_CONNECT any method, since that is not the host's answer.
+ *
+ * Never: any other blocked answer, RETRY_FAILURE_FINAL, any other success; when all attempts are
+ * made; a failure where the budget is 0.
  *
  * The wait:
  *   - none for a blocked answer, since whoever comes next is another;
