@@ -56,14 +56,10 @@ static void name_worker(const struct worker *w)
         pthread_setname_np(w->thread, name);
 }
 
-/* Once it is there it stays, whatever later configurations say. */
-static int need_tls(struct server *s, const struct config *config, struct config_faults *faults)
+/* Once it is there it stays, whatever later configurations say. Takes `ca` over. */
+static int set_up_tls(struct server *s, struct intercept_ca *ca, struct config_faults *faults)
 {
-        struct intercept_ca *ca = NULL;
-        int r = s->shared.tls ? 0 : named_files_ca(config, s->state_dir, &ca, faults);
-        if (!ca)
-                return r;
-        r = intercept_tls_new(ca, &s->shared.tls);
+        int r = intercept_tls_new(ca, &s->shared.tls);
         if (r < 0)
                 config_faults_add(faults, 0, 0, NULL, "cannot set up TLS: OpenSSL says: %s",
                                   intercept_cert_error());
@@ -71,13 +67,19 @@ static int need_tls(struct server *s, const struct config *config, struct config
 }
 
 /* What requests would fail for the lack of. The users are the caller's to unref, whatever else
- * fails. */
+ * fails; of a configuration that is not to be used nothing else stays. */
 static int need_files(struct server *s, const struct config *config, struct users **ret_users,
                       struct config_faults *faults)
 {
+        struct intercept_ca *ca = NULL;
         int r = named_files_read(config, ret_users, faults);
-        int failed = need_tls(s, config, faults);
-        return failed < 0 ? failed : r;
+        int failed = s->shared.tls ? 0 : named_files_ca(config, s->state_dir, &ca, faults);
+        if (r == 0)
+                r = failed;
+        if (r == 0 && ca)
+                return set_up_tls(s, ca, faults);
+        intercept_ca_free(ca);
+        return r;
 }
 
 static void tell_pools(const struct server *s, const struct config *config)

@@ -233,6 +233,18 @@ def test_switched_on_by_a_reload(weir, authority, secure):
         assert tunnel.fetch("/").get("weir-attempts") is None
 
 
+def test_nothing_stays_of_a_reload_that_was_refused(weir, authority, secure):
+    """Its CA neither, where it is the users' file that is missing."""
+    proxy = weir(config(secure, authority).replace("intercept", "tunnel"))
+    files = f'ca: {{certificate: "{authority.path}", key: "{authority.key_path}"}}\n'
+    proxy.write(config(secure, authority, top=files + 'clients: {users: "/nowhere"}\n'))
+    assert "not reloaded" in proxy.reload()
+    proxy.write(config(secure, authority))
+    assert "not reloaded" not in proxy.reload()
+    with intercepted(proxy, secure.url) as opened:  # by who trusts the CA of the state directory alone
+        assert opened.fetch("/").status == 200
+
+
 # ---- TLS with clients ---------------------------------------------------------------------------
 
 
