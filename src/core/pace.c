@@ -234,6 +234,7 @@ void pace_export(const struct pace *p, struct pace_memory *ret)
             .requests = p->requests,
             .time = p->time,
             .slow_start = p->slow_start,
+            .guessed = p->guessed,
             .steady = p->steady,
         };
 }
@@ -243,6 +244,7 @@ void pace_import(struct pace *p, const struct pace_memory *m)
         pace_init(p);
         set_rate(p, m->rate);
         p->slow_start = m->slow_start || !(m->max > 0); /* a climb needs to know where to */
+        p->guessed = m->guessed;
         p->steady = m->steady;
         if (m->max > 0)
                 p->max = clamp(m->max, rate_min, rate_max);

@@ -111,7 +111,7 @@ struct pace_memory {
         double rate, max, low, resume;
         double x, requests;
         usec_t time;
-        bool slow_start, steady;
+        bool slow_start, guessed, steady;
 };
 
 void pace_export(const struct pace *p, struct pace_memory *ret);

@@ -45,6 +45,7 @@ static const struct member {
     MEMBER("climb_time", SPAN, pace.time),
     MEMBER("resume_rate", REAL, pace.resume),
     MEMBER("slow_start", FLAG, pace.slow_start),
+    MEMBER("refused_rate_guessed", FLAG, pace.guessed),
     MEMBER("steady", FLAG, pace.steady),
     MEMBER("slots", COUNT, slots),
     MEMBER("slots_confirmed", FLAG, slots_confirmed),

@@ -20,6 +20,7 @@ static const struct limiter_memory whole = {
              .requests = 400,
              .time = 90 * SEC,
              .slow_start = true,
+             .guessed = true,
              .steady = true},
     .slots = 12,
     .slots_confirmed = true,
@@ -64,7 +65,7 @@ static void round_trip(void **state)
         assert_true(got.pace.low == want.pace.low && got.pace.resume == want.pace.resume);
         assert_true(got.pace.x == want.pace.x && got.pace.requests == want.pace.requests);
         assert_int_equal(got.pace.time, want.pace.time);
-        assert_true(got.pace.slow_start && got.pace.steady);
+        assert_true(got.pace.slow_start && got.pace.guessed && got.pace.steady);
         assert_int_equal(got.algorithm, want.algorithm);
         assert_int_equal(got.slots, want.slots);
         assert_int_equal(got.slots_confirmed, want.slots_confirmed);

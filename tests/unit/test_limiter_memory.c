@@ -116,6 +116,7 @@ static void goes_on_as_before(void **state)
         assert_true(before.settled && after.settled);
         assert_true(before.rate > 10 && before.concurrency == after.concurrency);
         assert_true(before.rate == after.rate && before.refused_rate == after.refused_rate);
+        assert_true(a.l.pace.guessed && b.l.pace.guessed);
         for (int i = 0; i < 12000; i++) {
                 one(&a, ANSWER_SUCCESS, 0);
                 one(&b, ANSWER_SUCCESS, 0);
