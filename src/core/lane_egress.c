@@ -61,21 +61,13 @@ static void make_room(struct lane_egress *x, size_t id)
         x->room = room;
 }
 
-static unsigned at_most(unsigned n, unsigned most)
-{
-        return n < most ? n : most;
-}
-
-/* Inside of what the endpoint takes at a time. */
+/* No more in flight than the endpoint takes at a time; that bounds the other numbers as well. */
 static struct limiter_policy slot_policy(const struct lane_slot *slot)
 {
         struct limiter_policy p = slot->lane->policy.limit;
         const struct endpoint_policy *e = slot->endpoint->policy;
-        if (!e) /* it is gone, but for those in flight */
-                return p;
-        p.start = at_most(p.start, e->max_in_flight);
-        p.floor = at_most(p.floor, e->max_in_flight);
-        p.ceiling = at_most(p.ceiling, e->max_in_flight);
+        if (e && e->max_in_flight < p.ceiling) /* without: it is gone, but for those in flight */
+                p.ceiling = e->max_in_flight;
         return p;
 }
 
