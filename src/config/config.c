@@ -41,12 +41,19 @@ const struct policy *config_policy(const struct config *c, struct span host)
         return &c->defaults;
 }
 
+const struct policy *config_https_opener(const struct config *c)
+{
+        if (c->defaults.https == HTTPS_INTERCEPT)
+                return &c->defaults;
+        for (size_t i = 0; i < c->rule_count; i++)
+                if (c->rules[i].https == HTTPS_INTERCEPT)
+                        return &c->rules[i];
+        return NULL;
+}
+
 bool config_opens_https(const struct config *c)
 {
-        bool opens = c->defaults.https == HTTPS_INTERCEPT;
-        for (size_t i = 0; i < c->rule_count; i++)
-                opens = opens || c->rules[i].https == HTTPS_INTERCEPT;
-        return opens;
+        return config_https_opener(c) != NULL;
 }
 
 const struct egress_config *config_pool(const struct config *c, const char *name)

@@ -104,6 +104,9 @@ const struct policy *config_policy(const struct config *c, struct span host);
 /* Is there a host whose HTTPS is opened (intercept)? */
 bool config_opens_https(const struct config *c);
 
+/* The first that says so: the defaults, or a rule; NULL: none does. */
+const struct policy *config_https_opener(const struct config *c);
+
 /* Do clients.allow and clients.users let in whoever comes? */
 bool config_admits_everybody(const struct config *c);
 

@@ -63,21 +63,13 @@ static void make_ca(const char *dir, struct intercept_ca **ret, char **ret_error
                          dir, dir);
 }
 
-/* Who asked for HTTPS to be opened. */
-static const struct policy *opener(const struct config *c)
-{
-        for (size_t i = 0; i < c->rule_count && c->defaults.https != HTTPS_INTERCEPT; i++)
-                if (c->rules[i].https == HTTPS_INTERCEPT)
-                        return &c->rules[i];
-        return &c->defaults;
-}
-
 static void read_ca(const struct config *c, const char *dir, bool make, struct intercept_ca **ret,
                     struct config_faults *faults)
 {
         char *error = NULL;
+        const struct policy *opener = config_https_opener(c);
         *ret = NULL;
-        if (!config_opens_https(c))
+        if (!opener)
                 return;
         if (*c->ca.certificate)
                 read_configured_ca(c, ret, faults);
@@ -89,7 +81,7 @@ static void read_ca(const struct config *c, const char *dir, bool make, struct i
         else
                 intercept_ca_find(dir, ret, &error);
         if (error)
-                policy_fault(opener(c), "defaults.https", error, faults);
+                policy_fault(opener, "defaults.https", error, faults);
 }
 
 int named_files_ca(const struct config *c, const char *dir, struct intercept_ca **ret,
