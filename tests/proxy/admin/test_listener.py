@@ -170,14 +170,18 @@ def test_a_new_token(weir):
 # ---- the socket ---------------------------------------------------------------------------------
 
 
+def start_beside(tmp_path, port, admin_port):
+    config = tmp_path / "weir.yaml"
+    config.write_text(
+        f'listen: ["127.0.0.1:{port}"]\nadmin: {{listen: "127.0.0.1:{admin_port}"}}\nstate: {{dir: "{tmp_path}"}}\n'
+    )
+    return run_weir(tmp_path, "run", "-c", config)
+
+
 def test_the_port_is_taken(weir, tmp_path):
     """Nothing is served then: one line that says where and what to do."""
     first = weir()
-    config = tmp_path / "weir.yaml"
-    config.write_text(
-        f'listen: ["127.0.0.1:0"]\nadmin: {{listen: "127.0.0.1:{first.admin_port}"}}\nstate: {{dir: "{tmp_path}"}}\n'
-    )
-    done = run_weir(tmp_path, "run", "-c", config)
+    done = start_beside(tmp_path, 0, first.admin_port)
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
     assert f"127.0.0.1:{first.admin_port}" in done.stderr and "in use" in done.stderr and "admin.listen" in done.stderr
 
@@ -185,11 +189,7 @@ def test_the_port_is_taken(weir, tmp_path):
 def test_it_does_not_open_before_all_can(weir, tmp_path):
     """Where the proxy's own port is taken, nobody could connect to this one for a moment."""
     first = weir()
-    config = tmp_path / "weir.yaml"
-    config.write_text(
-        f'listen: ["127.0.0.1:{first.port}"]\nadmin: {{listen: "127.0.0.1:0"}}\nstate: {{dir: "{tmp_path}"}}\n'
-    )
-    done = run_weir(tmp_path, "run", "-c", config)
+    done = start_beside(tmp_path, first.port, 0)
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1 and "admin on" not in done.stderr
 
